@@ -1,0 +1,3 @@
+//! The core controller: binds claims to addresses.
+
+fn main() {}

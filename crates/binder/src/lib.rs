@@ -1,0 +1,1 @@
+//! The core's decisions: which claim gets which address. No I/O.

@@ -1,0 +1,1 @@
+//! The MetalLB driver's decisions: reservation, holding, handoff. No I/O.

@@ -1,0 +1,1 @@
+//! The vocabulary of writes: actions, preconditions, plans, keys. No I/O.

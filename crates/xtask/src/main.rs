@@ -1,0 +1,3 @@
+//! The project commands: gen, demo, verify, up, down, bench.
+
+fn main() {}
