@@ -1,0 +1,73 @@
+//! Finding each program: given by the user, or built from its module.
+
+use std::path::PathBuf;
+
+use crate::build;
+use crate::components::{Component, METALLB_CRDS};
+use crate::{Error, Result};
+
+/// Where a component's binary is, building it when neither the user nor the cache has it.
+///
+/// `KUBEBUILDER_ASSETS`, then PATH, are preferred for etcd and kube-apiserver, but only when both are there, since a
+/// mixed pair hides which one is being tested; kube-controller-manager is taken from beside them if it exists.
+pub async fn ensure(component: Component) -> Result<PathBuf> {
+    blocking(move || find(component)).await
+}
+
+/// Builds whatever is missing for a cluster and its charts, so that a later start is quick.
+pub async fn ensure_all() -> Result<()> {
+    for component in Component::ALL {
+        ensure(component).await?;
+    }
+    Ok(())
+}
+
+/// The folder with `MetalLB`'s CRDs.
+pub(crate) async fn metallb_crds() -> Result<PathBuf> {
+    let dir = blocking(|| build::ensure(Component::MetallbController.recipe())).await?;
+    Ok(dir.join(METALLB_CRDS))
+}
+
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
+    tokio::task::spawn_blocking(work).await.map_err(|_| Error::WorkerGone("build"))?
+}
+
+fn find(component: Component) -> Result<PathBuf> {
+    match given_by_user(component.name(), &user_folders()) {
+        Some(path) => Ok(path),
+        None => Ok(build::ensure(component.recipe())?.join(component.name())),
+    }
+}
+
+/// The folders a user can offer control-plane binaries in: `KUBEBUILDER_ASSETS` alone when set, else PATH.
+fn user_folders() -> Vec<PathBuf> {
+    if let Some(dir) = std::env::var_os("KUBEBUILDER_ASSETS") {
+        return vec![dir.into()];
+    }
+    std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()).collect()
+}
+
+fn given_by_user(name: &str, folders: &[PathBuf]) -> Option<PathBuf> {
+    let which = |name: &str| folders.iter().map(|dir| dir.join(name)).find(|path| path.is_file());
+    let whole = which(Component::Etcd.name()).is_some() && which(Component::Apiserver.name()).is_some();
+    let offered = [Component::Etcd, Component::Apiserver, Component::ControllerManager];
+    if whole && offered.iter().any(|c| c.name() == name) { which(name) } else { None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_users_folder_needs_both_halves() {
+        let dir = tempfile::tempdir().unwrap();
+        let folders = [dir.path().to_owned()];
+        std::fs::write(dir.path().join("etcd"), "").unwrap();
+        std::fs::write(dir.path().join("helm"), "").unwrap();
+        assert_eq!(given_by_user("etcd", &folders), None);
+        std::fs::write(dir.path().join("kube-apiserver"), "").unwrap();
+        assert_eq!(given_by_user("etcd", &folders), Some(dir.path().join("etcd")));
+        assert_eq!(given_by_user("kube-controller-manager", &folders), None);
+        assert_eq!(given_by_user("helm", &folders), None);
+    }
+}

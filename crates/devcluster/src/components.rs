@@ -1,0 +1,120 @@
+//! The table of what is built from Go modules.
+
+/// A program of the control plane, built from a pinned Go module.
+///
+/// A further component is one more variant and one more row of [`Component::recipe`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Component {
+    /// The store.
+    Etcd,
+    /// The API server.
+    Apiserver,
+    /// Garbage collector, namespace, service account, quota and endpoint controllers.
+    ControllerManager,
+    /// The `MetalLB` controller, with `MetalLB`'s CRDs beside it.
+    MetallbController,
+    /// The chart installer.
+    Helm,
+}
+
+/// How one component is built.
+#[derive(Debug)]
+pub(crate) struct Recipe {
+    /// The name of the binary and of its cache folder.
+    pub(crate) name: &'static str,
+    /// The package that is built.
+    pub(crate) package: &'static str,
+    /// Our module that pins everything.
+    pub(crate) go_mod: &'static str,
+    /// Its checksums.
+    pub(crate) go_sum: &'static str,
+    /// What the linker is told.
+    pub(crate) ldflags: &'static str,
+    /// Files copied from a module beside the binary.
+    pub(crate) extras: Option<Extras>,
+}
+
+/// Files of a module that are needed at run time.
+#[derive(Debug)]
+pub(crate) struct Extras {
+    /// The module that has them.
+    pub(crate) module: &'static str,
+    /// Their folder inside the module.
+    pub(crate) from: &'static str,
+    /// The folder beside the binary that they are copied to.
+    pub(crate) to: &'static str,
+}
+
+/// The folder with `MetalLB`'s CRDs, beside its controller.
+pub(crate) const METALLB_CRDS: &str = "crds";
+
+const KUBERNETES_MOD: &str = include_str!("../go/kubernetes/go.mod");
+const KUBERNETES_SUM: &str = include_str!("../go/kubernetes/go.sum");
+const KUBERNETES_LDFLAGS: &str = "-s -w -X k8s.io/component-base/version.gitVersion=v1.36.3 \
+    -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=36";
+
+const ETCD: Recipe = Recipe {
+    name: "etcd",
+    package: "go.etcd.io/etcd/server/v3",
+    go_mod: include_str!("../go/etcd/go.mod"),
+    go_sum: include_str!("../go/etcd/go.sum"),
+    ldflags: "-s -w",
+    extras: None,
+};
+
+const APISERVER: Recipe = Recipe {
+    name: "kube-apiserver",
+    package: "k8s.io/kubernetes/cmd/kube-apiserver",
+    go_mod: KUBERNETES_MOD,
+    go_sum: KUBERNETES_SUM,
+    ldflags: KUBERNETES_LDFLAGS,
+    extras: None,
+};
+
+const CONTROLLER_MANAGER: Recipe = Recipe {
+    name: "kube-controller-manager",
+    package: "k8s.io/kubernetes/cmd/kube-controller-manager",
+    go_mod: KUBERNETES_MOD,
+    go_sum: KUBERNETES_SUM,
+    ldflags: KUBERNETES_LDFLAGS,
+    extras: None,
+};
+
+const METALLB_CONTROLLER: Recipe = Recipe {
+    name: "metallb-controller",
+    package: "go.universe.tf/metallb/controller",
+    go_mod: include_str!("../go/metallb/go.mod"),
+    go_sum: include_str!("../go/metallb/go.sum"),
+    ldflags: "-s -w",
+    extras: Some(Extras { module: "go.universe.tf/metallb", from: "config/crd/bases", to: METALLB_CRDS }),
+};
+
+const HELM: Recipe = Recipe {
+    name: "helm",
+    package: "helm.sh/helm/v4/cmd/helm",
+    go_mod: include_str!("../go/helm/go.mod"),
+    go_sum: include_str!("../go/helm/go.sum"),
+    ldflags: "-s -w -X helm.sh/helm/v4/internal/version.version=v4.3.1",
+    extras: None,
+};
+
+impl Component {
+    /// Every component, in the order in which they are best built.
+    pub const ALL: [Self; 5] =
+        [Self::Etcd, Self::Apiserver, Self::ControllerManager, Self::MetallbController, Self::Helm];
+
+    /// The name of the component's binary.
+    pub fn name(self) -> &'static str {
+        self.recipe().name
+    }
+
+    pub(crate) const fn recipe(self) -> &'static Recipe {
+        match self {
+            Self::Etcd => &ETCD,
+            Self::Apiserver => &APISERVER,
+            Self::ControllerManager => &CONTROLLER_MANAGER,
+            Self::MetallbController => &METALLB_CONTROLLER,
+            Self::Helm => &HELM,
+        }
+    }
+}

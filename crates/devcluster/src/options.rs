@@ -1,0 +1,53 @@
+//! How a control plane is to be.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+/// The address families of the Service network.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Families {
+    /// IPv4 first, IPv6 second.
+    #[default]
+    DualStack,
+    /// IPv4 alone: a dual-stack Service is refused.
+    Ipv4Only,
+}
+
+impl Families {
+    /// The API server's Service ranges.
+    pub(crate) fn service_ranges(self) -> &'static str {
+        match self {
+            Self::DualStack => "10.96.0.0/16,fd00:96::/108",
+            Self::Ipv4Only => "10.96.0.0/16",
+        }
+    }
+}
+
+/// What [`crate::Cluster::start`] is asked for; the default suits a test.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The run folder. `None` makes a temporary one, removed with the handle unless something failed; a given one is
+    /// left in place.
+    pub dir: Option<PathBuf>,
+    /// Whether the processes outlive the handle and the program that started them; ended by [`crate::Cluster::down`].
+    pub detached: bool,
+    /// The address families of Services.
+    pub families: Families,
+    /// Whether `MetalLB`'s controller runs (its CRDs are installed either way).
+    pub metallb: bool,
+    /// Further flags for kube-apiserver; a flag given here wins over ours.
+    pub apiserver_args: Vec<String>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            dir: None,
+            detached: false,
+            families: Families::default(),
+            metallb: true,
+            apiserver_args: Vec::new(),
+        }
+    }
+}

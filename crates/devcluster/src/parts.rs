@@ -1,0 +1,205 @@
+//! The parts of the control plane and how each is run.
+
+use std::fmt;
+use std::path::Path;
+
+use crate::command::CommandSpec;
+use crate::components::Component;
+use crate::options::{Families, Options};
+use crate::pki::Pki;
+use crate::ports::Ports;
+use crate::{Error, Result, binaries};
+
+/// A process of the control plane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Part {
+    /// The store.
+    Etcd,
+    /// The API server.
+    Apiserver,
+    /// kube-controller-manager.
+    ControllerManager,
+    /// The `MetalLB` controller.
+    Metallb,
+}
+
+impl Part {
+    /// The part's name, as in `state.json` and in the names of logs.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Etcd => "etcd",
+            Self::Apiserver => "apiserver",
+            Self::ControllerManager => "controller-manager",
+            Self::Metallb => "metallb",
+        }
+    }
+}
+
+impl AsRef<str> for Part {
+    fn as_ref(&self) -> &str {
+        self.name()
+    }
+}
+
+impl fmt::Display for Part {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// The controllers of kube-controller-manager that make sense without nodes.
+const CONTROLLERS: &str = "garbage-collector-controller,namespace-controller,serviceaccount-controller,\
+    resourcequota-controller,clusterrole-aggregation-controller,endpointslice-controller,\
+    validatingadmissionpolicy-status-controller";
+
+const AUDIT_POLICY: &str = "\
+apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules:
+  - level: Metadata
+";
+
+/// The namespace of `MetalLB` and its pools.
+pub(crate) const METALLB_NAMESPACE: &str = "metallb-system";
+
+/// Everything that the parts' command lines depend on.
+pub(crate) struct Layout<'a> {
+    pub(crate) dir: &'a Path,
+    pub(crate) ports: Ports,
+    pub(crate) families: Families,
+    pub(crate) apiserver_args: &'a [String],
+}
+
+impl<'a> Layout<'a> {
+    pub(crate) fn new(dir: &'a Path, ports: Ports, options: &'a Options) -> Self {
+        Self { dir, ports, families: options.families, apiserver_args: &options.apiserver_args }
+    }
+
+    /// The command of a part; builds its binary if need be.
+    pub(crate) async fn command(&self, part: Part) -> Result<CommandSpec> {
+        let (component, args, ready_url) = match part {
+            Part::Etcd => {
+                (Component::Etcd, self.etcd(), format!("http://127.0.0.1:{}/readyz", self.ports.etcd))
+            }
+            Part::Apiserver => {
+                (Component::Apiserver, self.apiserver()?, format!("{}/readyz", self.server_url()))
+            }
+            Part::ControllerManager => (
+                Component::ControllerManager,
+                self.controller_manager(),
+                format!("https://127.0.0.1:{}/healthz", self.ports.controller_manager),
+            ),
+            Part::Metallb => (
+                Component::MetallbController,
+                self.metallb(),
+                format!("http://127.0.0.1:{}/metrics", self.ports.metallb),
+            ),
+        };
+        Ok(CommandSpec {
+            name: part.name().into(),
+            program: binaries::ensure(component).await?,
+            args,
+            env: [("HOME".to_owned(), self.path("."))].into(),
+            log: self.dir.join(format!("{part}.log")),
+            ready_url: Some(ready_url),
+        })
+    }
+
+    pub(crate) fn server_url(&self) -> String {
+        format!("https://127.0.0.1:{}", self.ports.apiserver)
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.dir.join(name).to_string_lossy().into_owned()
+    }
+
+    fn etcd(&self) -> Vec<String> {
+        let client = format!("http://127.0.0.1:{}", self.ports.etcd);
+        let peer = format!("http://127.0.0.1:{}", self.ports.etcd_peer);
+        vec![
+            format!("--data-dir={}", self.path("etcd")),
+            format!("--listen-client-urls={client}"),
+            format!("--advertise-client-urls={client}"),
+            format!("--listen-peer-urls={peer}"),
+            format!("--initial-advertise-peer-urls={peer}"),
+            format!("--initial-cluster=default={peer}"),
+            // The data is thrown away with the run: durability against power loss would only cost time.
+            "--unsafe-no-fsync".into(),
+            "--log-level=warn".into(),
+        ]
+    }
+
+    fn apiserver(&self) -> Result<Vec<String>> {
+        let policy = self.dir.join("audit-policy.yaml");
+        std::fs::write(&policy, AUDIT_POLICY).map_err(Error::io(format!("writing {}", policy.display())))?;
+        let pki = Pki::at(self.dir);
+        let mut args = vec![
+            format!("--etcd-servers=http://127.0.0.1:{}", self.ports.etcd),
+            format!("--secure-port={}", self.ports.apiserver),
+            "--bind-address=127.0.0.1".into(),
+            "--advertise-address=127.0.0.1".into(),
+            format!("--tls-cert-file={}", pki.server_certificate().display()),
+            format!("--tls-private-key-file={}", pki.server_key().display()),
+            format!("--client-ca-file={}", pki.ca().display()),
+            format!("--service-account-key-file={}", pki.token_public_key().display()),
+            format!("--service-account-signing-key-file={}", pki.token_key().display()),
+            "--service-account-issuer=https://kubernetes.default.svc".into(),
+            "--service-account-extend-token-expiration=false".into(),
+            format!("--service-cluster-ip-range={}", self.families.service_ranges()),
+            "--authorization-mode=RBAC".into(),
+            "--enable-admission-plugins=NodeRestriction".into(),
+            // Nobody reaches the server through its Service here; without this it insists on a public address.
+            "--endpoint-reconciler-type=none".into(),
+            format!("--audit-policy-file={}", policy.display()),
+            format!("--audit-log-path={}", self.path(AUDIT_LOG)),
+        ];
+        args.extend(self.apiserver_args.iter().cloned());
+        Ok(args)
+    }
+
+    fn controller_manager(&self) -> Vec<String> {
+        let pki = Pki::at(self.dir);
+        vec![
+            format!("--kubeconfig={}", self.path(CONTROLLER_MANAGER_KUBECONFIG)),
+            "--bind-address=127.0.0.1".into(),
+            format!("--secure-port={}", self.ports.controller_manager),
+            format!("--tls-cert-file={}", pki.server_certificate().display()),
+            format!("--tls-private-key-file={}", pki.server_key().display()),
+            format!("--service-account-private-key-file={}", pki.token_key().display()),
+            format!("--root-ca-file={}", pki.ca().display()),
+            "--use-service-account-credentials".into(),
+            "--leader-elect=false".into(),
+            "--kube-api-qps=200".into(),
+            "--kube-api-burst=400".into(),
+            format!("--controllers={CONTROLLERS}"),
+        ]
+    }
+
+    fn metallb(&self) -> Vec<String> {
+        vec![
+            format!("-kubeconfig={}", self.path(METALLB_KUBECONFIG)),
+            format!("-namespace={METALLB_NAMESPACE}"),
+            "-webhook-mode=disabled".into(),
+            format!("-port={}", self.ports.metallb),
+        ]
+    }
+}
+
+/// The kubeconfig of the cluster's administrator, in the run folder.
+pub(crate) const ADMIN_KUBECONFIG: &str = "admin.kubeconfig";
+/// The kubeconfig of kube-controller-manager.
+pub(crate) const CONTROLLER_MANAGER_KUBECONFIG: &str = "controller-manager.kubeconfig";
+/// The kubeconfig of `MetalLB`.
+pub(crate) const METALLB_KUBECONFIG: &str = "metallb.kubeconfig";
+/// The API server's audit log: who asked for what.
+pub(crate) const AUDIT_LOG: &str = "audit.log";
+
+/// Who the parts are to the API server: file, user, group.
+///
+/// `MetalLB` is an administrator under a name of its own, so that the audit log tells it from the tests.
+pub(crate) const IDENTITIES: [(&str, &str, Option<&str>); 3] = [
+    (ADMIN_KUBECONFIG, "admin", Some("system:masters")),
+    (CONTROLLER_MANAGER_KUBECONFIG, "system:kube-controller-manager", None),
+    (METALLB_KUBECONFIG, "metallb-controller", Some("system:masters")),
+];
