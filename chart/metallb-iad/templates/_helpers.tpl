@@ -1,0 +1,41 @@
+{{/* The name of everything this release makes: metallb-iad for a release of that name. */}}
+{{- define "metallb-iad.fullname" -}}
+{{- if contains .Chart.Name .Release.Name -}}
+{{- .Release.Name | trunc 48 | trimSuffix "-" -}}
+{{- else -}}
+{{- printf "%s-%s" .Release.Name .Chart.Name | trunc 48 | trimSuffix "-" -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "metallb-iad.selectorLabels" -}}
+app.kubernetes.io/name: {{ .Chart.Name }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end -}}
+
+{{- define "metallb-iad.labels" -}}
+{{ include "metallb-iad.selectorLabels" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+app.kubernetes.io/part-of: address-controller
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name (.Chart.Version | replace "+" "_") }}
+{{- end -}}
+
+{{- define "metallb-iad.image" -}}
+{{- with .Values.image -}}
+{{- if .digest -}}
+{{ .repository }}@{{ .digest }}
+{{- else -}}
+{{ .repository }}:{{ .tag | default $.Chart.AppVersion }}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* The port of metricsBindAddress; empty when metrics are off. */}}
+{{- define "metallb-iad.metricsPort" -}}
+{{- regexFind ":[0-9]+$" .Values.controller.metricsBindAddress | trimPrefix ":" -}}
+{{- end -}}
+
+{{/* Where the placeholders live. */}}
+{{- define "metallb-iad.placeholderNamespace" -}}
+{{- .Values.placeholderNamespace | default .Release.Namespace -}}
+{{- end -}}
