@@ -1,1 +1,31 @@
 //! The only place that touches the world: feeds, queue, apply, lease, telemetry, admin.
+//!
+//! [`run`] gives a [`plan::Brain`] a cluster to work on: [`Feed`]s bring it what changes, a queue asks it to
+//! decide one key at a time, and its plans are carried out in order, each write with preconditions, each
+//! answer told to the brain at once. [`start`] is the `main` around it.
+//!
+//! *Invariants.* Nothing here knows what a claim or a handoff is. Nothing is decided before every cache is
+//! complete. No write leaves without a uid and a resourceVersion, nor without the lease. No decision waits
+//! for I/O, and no lock is held across it.
+
+mod admin;
+mod apply;
+pub mod args;
+mod caches;
+mod events;
+pub mod feed;
+mod leader;
+pub mod logs;
+mod metrics;
+mod queue;
+mod run;
+mod setup;
+mod start;
+mod wire;
+
+pub use admin::ListenError;
+pub use feed::Feed;
+pub use leader::Leadership;
+pub use run::{RunError, run};
+pub use setup::{Settings, SetupError, client};
+pub use start::start;

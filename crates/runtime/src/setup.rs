@@ -1,0 +1,110 @@
+//! What a process finds around itself: its cluster, its namespace, its name.
+
+use std::time::Duration;
+
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
+use tokio_util::sync::CancellationToken;
+
+use crate::args::Common;
+
+/// Longer than any watch is quiet; a list that nobody answers ends by it.
+const READ: Duration = Duration::from_secs(150);
+const CONNECT: Duration = Duration::from_secs(5);
+
+/// The cluster cannot be found or talked to.
+#[derive(Debug, thiserror::Error)]
+pub enum SetupError {
+    /// The kubeconfig file.
+    #[error("cannot read --kubeconfig {path}: {source}")]
+    Kubeconfig {
+        /// The file.
+        path: String,
+        /// Why.
+        source: kube::config::KubeconfigError,
+    },
+    /// Neither a kubeconfig nor a service account.
+    #[error("no cluster to work on: {0}; give --kubeconfig FILE, or run in a pod with a service account")]
+    Infer(#[from] kube::config::InferConfigError),
+    /// The client.
+    #[error("cannot make a client of the kubeconfig: {0}")]
+    Client(#[source] kube::Error),
+}
+
+/// Everything [`run`](crate::run) needs besides a brain.
+#[derive(Clone)]
+pub struct Settings {
+    /// The controller's name: of its lease, its field manager, its events.
+    pub controller: &'static str,
+    /// The client of the cluster.
+    pub client: Client,
+    /// The namespace of the lease.
+    pub namespace: String,
+    /// The name of this process among those of its kind.
+    pub instance: String,
+    /// Whether to take part in a leader election.
+    pub leader_elect: bool,
+    /// Where to serve the metrics; `0` or empty: nowhere.
+    pub metrics_address: String,
+    /// Where to serve the probes; `0` or empty: nowhere.
+    pub probe_address: String,
+    /// How many keys are worked on at the same time.
+    pub workers: usize,
+    /// Cancelled when the process is to stop.
+    pub stop: CancellationToken,
+}
+
+impl Settings {
+    /// The settings that the flags ask for.
+    ///
+    /// # Errors
+    /// When there is no cluster to work on.
+    pub async fn load(controller: &'static str, args: &Common) -> Result<Self, SetupError> {
+        let config = config(args).await?;
+        let namespace = match &args.namespace {
+            Some(namespace) if !namespace.is_empty() => namespace.clone(),
+            _ => config.default_namespace.clone(),
+        };
+        Ok(Self {
+            controller,
+            client: client(config)?,
+            namespace,
+            instance: args.pod_name.clone().filter(|name| !name.is_empty()).unwrap_or_else(host_name),
+            leader_elect: args.leader_elect,
+            metrics_address: args.metrics_bind_address.clone(),
+            probe_address: args.health_probe_bind_address.clone(),
+            workers: usize::from(args.workers),
+            stop: CancellationToken::new(),
+        })
+    }
+}
+
+async fn config(args: &Common) -> Result<Config, SetupError> {
+    let Some(path) = &args.kubeconfig else { return Ok(Config::infer().await?) };
+    let wrong = |source| SetupError::Kubeconfig { path: path.display().to_string(), source };
+    let file = Kubeconfig::read_from(path).map_err(wrong)?;
+    Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await.map_err(wrong)
+}
+
+/// A client whose calls end: retries are the queue's, each after a fresh decision.
+///
+/// # Errors
+/// When the certificates or credentials of the configuration cannot be used.
+pub fn client(mut config: Config) -> Result<Client, SetupError> {
+    // A second call in one process finds it installed.
+    let _installed = rustls::crypto::ring::default_provider().install_default();
+    config.connect_timeout = Some(CONNECT);
+    config.read_timeout = Some(READ);
+    config.reset_reader_on_write = true;
+    config.default_retry = false;
+    Client::try_from(config).map_err(SetupError::Client)
+}
+
+fn host_name() -> String {
+    std::env::var("HOSTNAME")
+        .or_else(|_| std::fs::read_to_string("/proc/sys/kernel/hostname"))
+        .map(|name| name.trim().to_owned())
+        .ok()
+        .filter(|name| !name.is_empty())
+        .unwrap_or_else(|| "unknown".to_owned())
+}
