@@ -1,0 +1,175 @@
+//! Contract §10 and §12: holding and teardown of one address.
+
+use std::sync::Arc;
+
+use api::conditions::{find, types};
+use api::wellknown::{ADDRESS_PROTECTION, driver};
+use api::{IPAddress, Ip};
+use k8s_openapi::api::core::v1::Service;
+use plan::{Action, Event, Guard, Moment, Object, Plan, Target};
+use serde_json::json;
+
+use super::Unit;
+use super::ledger::Edit;
+use super::placeholder::{self, Beside, Wish};
+use crate::index::Index;
+use crate::parse::service::{View, is_our_key, sharing_key};
+
+/// Whether the address carries our finalizer.
+pub fn has_teardown(address: &IPAddress) -> bool {
+    address.metadata.finalizers.iter().flatten().any(|name| name == driver::TEARDOWN)
+}
+
+/// An address of a class of ours gets the finalizer, so that a class deleted later never loses a hold.
+pub(super) fn ensure_finalizer(address: &Arc<IPAddress>, plan: &mut Plan) {
+    if address.is_deleting() || has_teardown(address) {
+        return;
+    }
+    let mut finalizers = address.metadata.finalizers.clone().unwrap_or_default();
+    finalizers.push(driver::TEARDOWN.to_owned());
+    let target = Target::of(&Object::Address(Arc::clone(address)));
+    plan.push(Action::patch(target, json!({ "metadata": { "finalizers": finalizers } })));
+}
+
+/// Whether the address is to be given up: it is being deleted, the core has let go of it, and no live claim
+/// is bound to it.
+pub(super) fn is_to_be_torn_down(unit: &Unit, address: &IPAddress) -> bool {
+    let core = address.metadata.finalizers.iter().flatten().any(|name| name == ADDRESS_PROTECTION);
+    address.is_deleting() && !core && !unit.owns(address)
+}
+
+/// Deletes the placeholders, sees the IP free, drops the finalizer.
+pub(super) fn tear_down(index: &Index, address: &Arc<IPAddress>, plan: &mut Plan) {
+    let placeholders = index.placeholders_of(&address.key());
+    for placeholder in placeholders.iter().filter(|placeholder| !placeholder.is_deleting()) {
+        plan.push(Action::delete(&Object::Service(Arc::clone(placeholder))));
+    }
+    let still_ours = |ip: Ip| index.services_of_ip(ip).any(|service| index.is_placeholder(service));
+    if !has_teardown(address) || !placeholders.is_empty() || address.ip().is_ok_and(still_ours) {
+        return;
+    }
+    let finalizers: Vec<_> =
+        address.metadata.finalizers.iter().flatten().filter(|name| *name != driver::TEARDOWN).collect();
+    let target = Target::of(&Object::Address(Arc::clone(address)));
+    plan.push(Action::patch(target, json!({ "metadata": { "finalizers": finalizers } })));
+}
+
+/// A placeholder pinned to the address exists and has the IP (contract §10). For addresses that no Service
+/// has.
+pub(super) fn hold(index: &Index, unit: &Unit, address: &Arc<IPAddress>, moment: &Moment, plan: &mut Plan) {
+    if address.is_deleting() && !has_teardown(address) {
+        return;
+    }
+    let Ok(ip) = address.ip() else { return };
+    let placeholders = index.placeholders_of(&address.key());
+    let has_ip = |placeholder: &&Arc<Service>| placeholder.ingress().contains(&ip);
+    let keeper = placeholders
+        .iter()
+        .find(has_ip)
+        .or_else(|| placeholders.iter().find(|placeholder| !placeholder.is_deleting()));
+    let Some(keeper) = keeper else {
+        // One that is being deleted has to go before another of its name can come.
+        if placeholders.is_empty() {
+            arm(index, unit, address, &hold_key(index, unit, moment), None, plan);
+        }
+        return;
+    };
+    if has_ip(&keeper) {
+        for other in placeholders
+            .iter()
+            .filter(|other| other.object_uid() != keeper.object_uid() && !other.is_deleting())
+        {
+            plan.push(Action::delete(&Object::Service(Arc::clone(other))));
+        }
+    }
+    let own_key = keeper.sharing_key().filter(|key| is_our_key(key)).map(str::to_owned);
+    let key = own_key.unwrap_or_else(|| hold_key(index, unit, moment));
+    if let Some(body) = placeholder::mend(index, keeper, address, &key, None)
+        && !keeper.is_deleting()
+    {
+        plan.push(placeholder::patch(keeper, body));
+    }
+    tell_held(index, address, keeper, ip, moment, plan);
+}
+
+/// The condition `Held`: whether `MetalLB` really has the IP assigned to the placeholder, and if not, who has
+/// it or why.
+fn tell_held(
+    index: &Index,
+    address: &Arc<IPAddress>,
+    placeholder: &Arc<Service>,
+    ip: Ip,
+    moment: &Moment,
+    plan: &mut Plan,
+) {
+    let name = View::key(&**placeholder);
+    let mut edit = Edit::of(address);
+    let told = address.status.as_ref().and_then(|status| find(&status.conditions, types::HELD));
+    if placeholder.ingress().contains(&ip) {
+        edit.condition(
+            types::HELD,
+            true,
+            "Held",
+            &format!("placeholder {name} holds the address"),
+            moment.now,
+        );
+    } else if let Some(other) = index.services_of_ip(ip).find(|service| !index.is_placeholder(service)) {
+        let message = format!("Service {} has the address", View::key(&**other));
+        edit.condition(types::HELD, false, "HeldByOther", &message, moment.now);
+    } else if let Some(failure) = index.failure(placeholder) {
+        edit.condition(types::HELD, false, "NotAssigned", &failure.message, moment.now);
+    } else if told.is_some_and(|condition| condition.status == "True") {
+        let message = format!("MetalLB has not assigned the address to placeholder {name}");
+        edit.condition(types::HELD, false, "NotAssigned", &message, moment.now);
+    }
+    if let Some(action) = edit.action() {
+        plan.push(action);
+    }
+}
+
+/// The sharing key of a new hold: one with the other placeholders of the claim, so that a dual-stack Service
+/// can share with all of them.
+fn hold_key(index: &Index, unit: &Unit, moment: &Moment) -> String {
+    let siblings = unit.addresses.iter().flat_map(|address| index.placeholders_of(&address.key()));
+    siblings
+        .filter_map(|placeholder| placeholder.sharing_key().filter(|key| is_our_key(key)).map(str::to_owned))
+        .next()
+        .unwrap_or_else(|| sharing_key(moment.entropy))
+}
+
+/// Creates the placeholder that holds the address.
+pub(super) fn arm(
+    index: &Index,
+    unit: &Unit,
+    address: &Arc<IPAddress>,
+    key: &str,
+    beside: Option<Beside>,
+    plan: &mut Plan,
+) {
+    let Ok(ip) = address.ip() else { return };
+    let object = Object::Address(Arc::clone(address));
+    let name = placeholder::hold_name(address);
+    let home = &index.config.placeholder_namespace;
+    let stranger = index.services.get(&api::ServiceKey::new(home, &name));
+    if stranger.is_some_and(|service| !index.is_placeholder(service)) {
+        let note =
+            format!("Service {home}/{name} is in the way of the placeholder of this address; delete it");
+        plan.standing.push(Event::warning(&object, "PlaceholderBlocked", "Hold", note));
+        return;
+    }
+    let pool = index.pool_of_class(&address.spec.class_name).filter(|(_, pool)| pool.contains(ip));
+    let wish = Wish {
+        name,
+        family: ip.family(),
+        address: Some((address.key(), ip)),
+        claim: unit.key.clone(),
+        pool: pool.map(|(name, _)| name),
+        key: key.to_owned(),
+        beside,
+    };
+    let note = "the placeholder that holds this address was refused".to_owned();
+    plan.push(Action::Create {
+        object: placeholder::make(index, wish).into(),
+        refused: Some(Guard { event: Event::warning(&object, "PlaceholderRefused", "Hold", note) }),
+    });
+}

@@ -1,0 +1,247 @@
+//! Contract §9: reservation. What a live claim of ours lacks is drawn from the class's pool by an allocation
+//! placeholder, and recorded.
+//!
+//! **Invariant:** nobody of ours queues in `MetalLB`. A placeholder is made only when the pool is known (or
+//! not known not) to have room for this claim in its turn and no address of the pool is unheld; it is
+//! withdrawn when `MetalLB` says there is none.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use api::address::{AddressPhase, ClaimRef, Source};
+use api::claim::ClaimPhase;
+use api::wellknown::{PROVISIONER, driver, metallb};
+use api::{ClaimKey, Family, IPAddress, IPAddressClaim, IPAddressClass, IPAddressSpec, Ip, ServiceKey};
+use k8s_openapi::api::core::v1::Service;
+use kube::ResourceExt;
+use kube::core::ObjectMeta;
+use plan::{Action, Event, Guard, Moment, Object, Plan, Target};
+use serde_json::json;
+
+use super::class;
+use super::placeholder::{self, Wish};
+use crate::index::{Index, class_name};
+use crate::parse::service::{View, is_our_key, sharing_key};
+
+/// The shortest and the longest wait before a failed reservation is tried again without a change of the pool.
+const BACKOFF: (Duration, Duration) = (Duration::from_secs(1), Duration::from_mins(5));
+
+/// The families for which a reservation is to be made now. None while the claim is not ours to serve, names
+/// an address, waits for a `Released` one of its own name (§12, *Restore*), or was bound before (§4.8: a lost
+/// address is never provisioned around).
+pub fn missing_families(index: &Index, claim: &IPAddressClaim) -> Vec<Family> {
+    let stamped = claim.annotations().get(PROVISIONER).is_some_and(|stamp| stamp == driver::PROVISIONER);
+    if claim.is_deleting()
+        || !stamped
+        || claim.spec.address_name.is_some()
+        || claim.phase() != ClaimPhase::Pending
+    {
+        return Vec::new();
+    }
+    let uid = claim.metadata.uid.as_deref();
+    let named = index.addresses_of_claim(&claim.key());
+    let uid_of = |address: &IPAddress| {
+        address.spec.claim_ref.as_ref().and_then(|claim| claim.uid().map(str::to_owned))
+    };
+    let of_other =
+        |address: &Arc<IPAddress>| uid_of(address).is_some_and(|other| Some(other.as_str()) != uid);
+    if named.iter().any(|address| of_other(address) && address.phase() == AddressPhase::Released) {
+        return Vec::new();
+    }
+    let met = |family: &Family| {
+        named.iter().any(|address| !of_other(address) && address.ip().is_ok_and(|ip| ip.family() == *family))
+    };
+    claim.spec.family.expand().iter().copied().filter(|family| !met(family)).collect()
+}
+
+/// Reserves what the claim lacks; withdraws what is no longer wanted.
+pub(super) fn reserve(index: &mut Index, key: &ClaimKey, moment: &Moment) -> Plan {
+    let mut plan = Plan::default();
+    let Some(claim) = index.claims.get(key).cloned() else { return plan };
+    let missing = missing_families(index, &claim);
+    withdraw_unwanted(index, &claim, &missing, &mut plan);
+    let Some(class) = class_name(&claim).and_then(|name| index.classes.get(&name).cloned()) else {
+        return plan;
+    };
+    if !class::is_served(&class) {
+        return plan;
+    }
+    for family in missing {
+        let name = placeholder::allocation_name(&claim, family);
+        let existing = ServiceKey::new(&index.config.placeholder_namespace, &name);
+        match index.services.get(&existing).cloned() {
+            None => allocate(index, &claim, &class, family, moment, &mut plan),
+            Some(service) if service.is_deleting() => {}
+            Some(service) => match service.ingress().into_iter().find(|ip| ip.family() == family) {
+                Some(ip) => {
+                    index.forget_attempt(key, family);
+                    record(index, &claim, &class, &service, ip, moment, &mut plan);
+                }
+                None => watch_for_refusal(index, &claim, &class, &service, family, moment, &mut plan),
+            },
+        }
+    }
+    plan
+}
+
+/// An allocation placeholder that nothing backs and nobody wants is deleted: its claim is being deleted, or
+/// its family was met in another way.
+fn withdraw_unwanted(index: &Index, claim: &IPAddressClaim, missing: &[Family], plan: &mut Plan) {
+    for family in [Family::IPv4, Family::IPv6].into_iter().filter(|family| !missing.contains(family)) {
+        let name = placeholder::allocation_name(claim, family);
+        let key = ServiceKey::new(&index.config.placeholder_namespace, name);
+        let Some(service) = index.services.get(&key).filter(|service| !service.is_deleting()) else {
+            continue;
+        };
+        let backed = service.held_address().is_some_and(|name| index.addresses.get(&name).is_some());
+        if !backed && index.is_placeholder(service) {
+            plan.push(Action::delete(&Object::Service(Arc::clone(service))));
+        }
+    }
+}
+
+/// Makes the allocation placeholder, if it is this claim's turn.
+fn allocate(
+    index: &Index,
+    claim: &Arc<IPAddressClaim>,
+    class: &IPAddressClass,
+    family: Family,
+    moment: &Moment,
+    plan: &mut Plan,
+) {
+    let object = Object::Claim(Arc::clone(claim));
+    let key = claim.key();
+    let class_name = class.name_any();
+    let pool_name = match class::verdict(index, class) {
+        Ok(pool) => pool,
+        Err(refusal) => {
+            let note = format!("class {class_name} makes no new reservations: {}", refusal.message);
+            plan.standing.push(Event::warning(&object, "PoolRefused", "Reserve", note));
+            return;
+        }
+    };
+    let available = index.pool(&pool_name).and_then(|pool| pool.available(family));
+    if let Some(attempt) = index.attempt(&key, family) {
+        let passed = Duration::try_from(moment.now.duration_since(attempt.at)).unwrap_or_default();
+        let pause = BACKOFF.0.saturating_mul(1 << attempt.count.min(9)).min(BACKOFF.1);
+        let message = exhausted(&pool_name, family, Some(&attempt.message));
+        plan.standing.push(Event::warning(&object, "PoolExhausted", "Reserve", message));
+        if passed < pause {
+            plan.retry(pause.saturating_sub(passed));
+            return;
+        }
+    }
+    let room = available.unwrap_or(usize::MAX);
+    if !index.is_among_first(&class_name, &key, room) {
+        let message =
+            exhausted(&pool_name, family, index.attempt(&key, family).map(|last| last.message.as_str()));
+        plan.standing.clear();
+        plan.standing.push(Event::warning(&object, "PoolExhausted", "Reserve", message));
+        return;
+    }
+    if index.unheld_in_pool(&class_name).is_some() {
+        // MetalLB could give it to us: wait until every address of the pool is held again. That event
+        // wakes the queue.
+        return;
+    }
+    let sibling = index
+        .placeholders_for(&key)
+        .into_iter()
+        .find_map(|placeholder| placeholder.sharing_key().filter(|key| is_our_key(key)).map(str::to_owned));
+    let wish = Wish {
+        name: placeholder::allocation_name(claim, family),
+        family,
+        address: None,
+        claim: Some(key),
+        pool: Some(pool_name),
+        key: sibling.unwrap_or_else(|| sharing_key(moment.entropy)),
+        beside: None,
+    };
+    let note = format!("no {family} address can be reserved: the placeholder was refused");
+    plan.push(Action::Create {
+        object: placeholder::make(index, wish).into(),
+        refused: Some(Guard { event: Event::warning(&object, "ReservationFailed", "Reserve", note) }),
+    });
+}
+
+fn exhausted(pool: &str, family: Family, words: Option<&str>) -> String {
+    let words = words.map_or_else(String::new, |words| format!(" (MetalLB: {words})"));
+    format!(
+        "pool {pool} has no free {family} address for this claim{words}; it is tried again when the pool gains room"
+    )
+}
+
+/// `MetalLB` said that it cannot serve the placeholder: it must not queue, so it is withdrawn.
+fn watch_for_refusal(
+    index: &mut Index,
+    claim: &Arc<IPAddressClaim>,
+    class: &IPAddressClass,
+    service: &Arc<Service>,
+    family: Family,
+    moment: &Moment,
+    plan: &mut Plan,
+) {
+    let Some(failure) = index.failure(service).cloned() else { return };
+    let pool = class::verdict(index, class).unwrap_or_default();
+    index.note_attempt(&claim.key(), family, moment.now, &failure.message);
+    plan.push(Action::delete(&Object::Service(Arc::clone(service))));
+    let note = exhausted(&pool, family, Some(&failure.message));
+    plan.standing.push(Event::warning(&Object::Claim(Arc::clone(claim)), "PoolExhausted", "Reserve", note));
+}
+
+/// Records the address that `MetalLB` assigned: pins the placeholder to it, then makes the ledger object.
+fn record(
+    index: &mut Index,
+    claim: &Arc<IPAddressClaim>,
+    class: &IPAddressClass,
+    service: &Arc<Service>,
+    ip: Ip,
+    moment: &Moment,
+    plan: &mut Plan,
+) {
+    let object = Object::Claim(Arc::clone(claim));
+    let name = ip.object_name();
+    let rival = index.addresses_of_ip(ip).next().map(|address| address.name_any());
+    let rival = rival.or_else(|| index.addresses.get(&name).map(|address| address.name_any()));
+    if let Some(rival) = rival {
+        // It belongs to somebody else's claim: given back at once, the rightful hold re-arms.
+        let note = format!(
+            "MetalLB assigned {ip}, which IPAddress {rival} already stands for; given back, another is reserved"
+        );
+        index.note_attempt(&claim.key(), ip.family(), moment.now, &note);
+        plan.push(Action::delete(&Object::Service(Arc::clone(service))));
+        plan.standing.push(Event::warning(&object, "LedgerMismatch", "Reserve", note));
+        return;
+    }
+    // The precondition of this write proves that the IP was still there when it was pinned: from then on
+    // MetalLB can only keep it or clear it, never replace it.
+    let pinned = service.pin().is_ok_and(|pin| pin == std::collections::BTreeSet::from([ip]));
+    if !pinned || service.held_address().as_ref() != Some(&name) {
+        let body = json!({ "metadata": {
+            "labels": { driver::IP_ADDRESS: name.as_str() },
+            "annotations": { metallb::PIN: ip.to_string() },
+        }});
+        plan.push(Action::patch(Target::of(&Object::Service(Arc::clone(service))), body));
+    }
+    plan.push(Action::create(IPAddress {
+        metadata: ObjectMeta {
+            name: Some(name.to_string()),
+            finalizers: Some(vec![driver::TEARDOWN.to_owned()]),
+            ..ObjectMeta::default()
+        },
+        spec: IPAddressSpec {
+            class_name: class.name_any(),
+            address: ip.to_string(),
+            reclaim_policy: class.spec.reclaim_policy,
+            claim_ref: Some(ClaimRef {
+                namespace: claim.namespace().unwrap_or_default(),
+                name: claim.name_any(),
+                uid: claim.metadata.uid.clone(),
+            }),
+            source: Source::from_class(),
+        },
+        status: None,
+    }));
+    let note = format!("{ip} is reserved for this claim as IPAddress {name}");
+    plan.push(Action::Emit(Event::normal(&object, "Reserved", "Reserve", note)));
+}

@@ -1,0 +1,108 @@
+//! Contract §8: classes. May new reservations be made, and what is said if not.
+
+use api::conditions::{set, types};
+use api::wellknown::{AUTO_CLAIM_CLASS, driver};
+use api::{IPAddressClass, IPAddressClassStatus};
+use kube::ResourceExt;
+use plan::{Action, Event, Moment, Object, Plan, Target};
+
+use crate::index::Index;
+use crate::parse::class;
+
+use super::ledger::status_patch;
+
+/// Why a class is refused for new reservations. What exists stays held.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// The reason of the condition `Accepted`.
+    pub reason: &'static str,
+    /// One sentence: what is wrong, and the way out.
+    pub message: String,
+}
+
+/// Whether the class is this driver's.
+pub fn is_served(class: &IPAddressClass) -> bool {
+    class.spec.provisioner == driver::PROVISIONER
+}
+
+/// The pool from which new addresses of the class are drawn.
+///
+/// # Errors
+/// Why none are drawn.
+pub fn verdict(index: &Index, class: &IPAddressClass) -> Result<String, Refusal> {
+    let name = class.name_any();
+    let refuse = |reason, message| Err(Refusal { reason, message });
+    let pool_name = match class::pool_name(class.spec.parameters.as_ref()) {
+        Ok(pool) => pool,
+        Err(error) => return refuse("InvalidParameters", error.to_string()),
+    };
+    let namespace = &index.config.metallb_namespace;
+    let Some(pool) = index.pool(&pool_name) else {
+        let message = format!(
+            "IPAddressPool {namespace}/{pool_name} does not exist; create it or change spec.parameters.pool"
+        );
+        return refuse("PoolNotFound", message);
+    };
+    if pool.auto_assign {
+        let message = format!(
+            "IPAddressPool {namespace}/{pool_name} gives its addresses to any Service; set its spec.autoAssign to false"
+        );
+        return refuse("PoolAutoAssigns", message);
+    }
+    let others = index.other_classes_of_pool(&pool_name, &name);
+    if !others.is_empty() {
+        let others = others.join(", ");
+        let message =
+            format!("pool {pool_name} is also named by class {others}; give each class a pool of its own");
+        return refuse("PoolNamedTwice", message);
+    }
+    let home = &index.config.placeholder_namespace;
+    let labels = std::collections::BTreeMap::from([(driver::PLACEHOLDER.to_owned(), "true".to_owned())]);
+    if let Err(words) = pool.admits(home, &index.namespace_labels(home), &labels) {
+        let message = format!(
+            "IPAddressPool {namespace}/{pool_name} cannot hold placeholders: {words} of namespace {home}; admit it"
+        );
+        return refuse("PoolUnserviceable", message);
+    }
+    Ok(pool_name)
+}
+
+pub(super) fn decide(index: &Index, name: &str, moment: &Moment) -> Plan {
+    let mut plan = Plan::default();
+    let Some(class) = index.classes.get(&name.to_owned()).filter(|class| is_served(class)) else {
+        return plan;
+    };
+    let object = Object::Class(class.clone());
+    let verdict = verdict(index, class);
+    let generation = class.metadata.generation;
+    let old = class.status.clone().unwrap_or_default();
+    let mut conditions = old.conditions.clone();
+    let (accepted, reason, message) = match &verdict {
+        Ok(pool) => (true, "Accepted", format!("new addresses are drawn from IPAddressPool {pool}")),
+        Err(refusal) => (false, refusal.reason, refusal.message.clone()),
+    };
+    for kind in [types::ACCEPTED, types::READY] {
+        set(&mut conditions, moment.now, generation, kind, accepted, reason, &message);
+    }
+    let new = IPAddressClassStatus {
+        load_balancer_class: index.config.lb_class.clone(),
+        pool: class::pool_name(class.spec.parameters.as_ref()).ok(),
+        conditions,
+        observed_generation: generation,
+    };
+    if let Some(body) = status_patch(&old, &new) {
+        plan.push(Action::patch_status(Target::of(&object), body));
+    }
+    if let Err(refusal) = verdict {
+        plan.standing.push(Event::warning(&object, "PoolRefused", "Accept", refusal.message));
+    }
+    let auto = class.annotations().get(AUTO_CLAIM_CLASS).is_some_and(|value| value == "true");
+    if let (true, Some(lb_class)) = (auto, &index.config.lb_class) {
+        let note = format!(
+            "auto-claimed Services carry no spec.loadBalancerClass, and this class serves {lb_class:?} only; \
+             remove the annotation {AUTO_CLAIM_CLASS}"
+        );
+        plan.standing.push(Event::warning(&object, "AutoClaimUnservable", "Accept", note));
+    }
+    plan
+}

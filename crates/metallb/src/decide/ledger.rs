@@ -1,0 +1,150 @@
+//! Edits of an address's status: the ledger of who has the IP (contract §2, §11).
+
+use api::address::{Association, Handoff, HandoffDirection, HandoffMode};
+use api::conditions::{set, types};
+use api::{IPAddress, IPAddressStatus, ServiceKey};
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Service;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
+use plan::{Action, Object, Target};
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use crate::parse::service::View;
+
+/// How many past associations an address remembers.
+const HISTORY: usize = 32;
+
+/// The merge patch that turns one status into another; none if they are equal.
+pub fn status_patch<T: Serialize>(old: &T, new: &T) -> Option<Value> {
+    let object = |status: &T| match serde_json::to_value(status) {
+        Ok(Value::Object(fields)) => fields,
+        _ => Map::new(),
+    };
+    let (old, mut new) = (object(old), object(new));
+    let mut patch: Map<String, Value> =
+        old.keys().filter(|key| !new.contains_key(*key)).map(|key| (key.clone(), Value::Null)).collect();
+    new.retain(|key, value| old.get(key) != Some(value));
+    for (key, value) in new {
+        let before = old.get(&key);
+        patch.insert(key, without_stale(before, value));
+    }
+    (!patch.is_empty()).then_some(Value::Object(patch))
+}
+
+/// A merge patch merges objects key by key: fields that are to vanish must be named.
+fn without_stale(old: Option<&Value>, new: Value) -> Value {
+    match (old, new) {
+        (Some(Value::Object(old)), Value::Object(mut new)) => {
+            for key in old.keys() {
+                new.entry(key.clone()).or_insert(Value::Null);
+            }
+            Value::Object(new)
+        }
+        (_, new) => new,
+    }
+}
+
+/// An edit of the status of one address.
+pub struct Edit<'a> {
+    address: &'a std::sync::Arc<IPAddress>,
+    old: IPAddressStatus,
+    new: IPAddressStatus,
+}
+
+impl<'a> Edit<'a> {
+    /// Begins an edit.
+    pub fn of(address: &'a std::sync::Arc<IPAddress>) -> Self {
+        let old = address.status.clone().unwrap_or_default();
+        Self { address, new: old.clone(), old }
+    }
+
+    /// Records that the Service has the address from now on; the handoff begins.
+    pub fn associate(&mut self, service: &Service, from: &str, now: Timestamp) {
+        let key = View::key(service);
+        self.new.associated_to = Some(api::address::AssociatedTo {
+            kind: "Service".to_owned(),
+            namespace: key.namespace.clone(),
+            name: key.name.clone(),
+            uid: Some(service.object_uid().to_owned()),
+        });
+        self.new.last_handoff = Some(Handoff {
+            direction: HandoffDirection::Associate,
+            mode: HandoffMode::Overlap,
+            from: from.to_owned(),
+            to: key.to_string(),
+            started_at: MicroTime(now),
+            finished_at: None,
+            unheld_milliseconds: None,
+            trace_id: None,
+        });
+        let line = Association {
+            namespace: key.namespace,
+            name: key.name,
+            uid: service.object_uid().to_owned(),
+            since: MicroTime(now),
+            until: None,
+        };
+        self.new.association_history.insert(0, line);
+        self.new.association_history.truncate(HISTORY);
+    }
+
+    /// The Service is served by the address, the placeholder is gone.
+    pub fn associated(&mut self, service: &ServiceKey, uid: &str, now: Timestamp) {
+        // The Go implementation recorded no uid.
+        if let Some(to) = &mut self.new.associated_to
+            && to.uid.as_deref().is_none_or(str::is_empty)
+        {
+            to.uid = Some(uid.to_owned());
+        }
+        if let Some(handoff) = &mut self.new.last_handoff
+            && handoff.direction == HandoffDirection::Associate
+            && handoff.finished_at.is_none()
+        {
+            handoff.finished_at = Some(MicroTime(now));
+            handoff.unheld_milliseconds = Some(0);
+        }
+        self.condition(
+            types::ASSOCIATED,
+            true,
+            "Associated",
+            &format!("Service {service} has the address"),
+            now,
+        );
+        self.condition(types::HELD, true, "Associated", &format!("Service {service} holds the address"), now);
+    }
+
+    /// Nobody has the address any more but the placeholder; the handoff is over.
+    pub fn disassociate(&mut self, to: &str, started: Timestamp, now: Timestamp) {
+        let Some(from) = self.new.associated_to.take() else { return };
+        let from_key = ServiceKey::new(from.namespace, from.name);
+        self.new.last_handoff = Some(Handoff {
+            direction: HandoffDirection::Disassociate,
+            mode: HandoffMode::Overlap,
+            from: from_key.to_string(),
+            to: to.to_owned(),
+            started_at: MicroTime(started),
+            finished_at: Some(MicroTime(now)),
+            unheld_milliseconds: Some(0),
+            trace_id: None,
+        });
+        if let Some(line) = self.new.association_history.first_mut()
+            && line.until.is_none()
+        {
+            line.until = Some(MicroTime(now));
+        }
+        api::conditions::clear(&mut self.new.conditions, types::ASSOCIATED);
+    }
+
+    /// Sets a condition.
+    pub fn condition(&mut self, kind: &str, status: bool, reason: &str, message: &str, now: Timestamp) {
+        set(&mut self.new.conditions, now, self.address.metadata.generation, kind, status, reason, message);
+    }
+
+    /// The write, if anything changed.
+    pub fn action(self) -> Option<Action> {
+        let body = status_patch(&self.old, &self.new)?;
+        let target = Target::of(&Object::Address(std::sync::Arc::clone(self.address)));
+        Some(Action::patch_status(target, body))
+    }
+}

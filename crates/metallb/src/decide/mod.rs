@@ -1,0 +1,92 @@
+//! The decisions, in the order of the contract.
+
+pub mod address;
+pub mod claim;
+pub mod class;
+pub mod handoff;
+pub mod ledger;
+pub mod placeholder;
+pub mod service;
+
+use std::sync::Arc;
+
+use api::{ClaimKey, IPAddress, IPAddressClaim};
+use plan::{Moment, Plan};
+
+use crate::Key;
+use crate::index::Index;
+
+/// Decides what is to be done about a key.
+pub fn decide(index: &mut Index, key: &Key, moment: &Moment) -> Plan {
+    match key {
+        Key::Class(name) => class::decide(index, name, moment),
+        Key::Claim(key) => {
+            let mut plan = claim::reserve(index, key, moment);
+            plan.append(unit(index, &Unit::of_claim(index, key), moment));
+            plan
+        }
+        Key::Address(name) => match index.addresses.get(name) {
+            // Bound meanwhile: decided under its claim's key, which is dirty since then.
+            Some(address) if address.spec.claim_ref.is_none() => {
+                let address = Arc::clone(address);
+                unit(index, &Unit { key: None, claim: None, addresses: vec![address] }, moment)
+            }
+            _ => Plan::default(),
+        },
+        Key::Service(key) => service::strip_stray(index, key),
+        Key::Placeholder(key) => placeholder::sweep(index, key),
+    }
+}
+
+/// What is decided together: a claim and the addresses whose `claimRef` names it, or one unclaimed address.
+pub struct Unit {
+    /// The claim's key, whether or not the claim exists.
+    pub key: Option<ClaimKey>,
+    /// The claim, if it exists.
+    pub claim: Option<Arc<IPAddressClaim>>,
+    /// The addresses, in name order; only those the driver governs and that stand for their IP.
+    pub addresses: Vec<Arc<IPAddress>>,
+}
+
+impl Unit {
+    fn of_claim(index: &Index, key: &ClaimKey) -> Self {
+        Self {
+            key: Some(key.clone()),
+            claim: index.claims.get(key).cloned(),
+            addresses: index.addresses_of_claim(key),
+        }
+    }
+
+    /// The claim, if it exists and is not being deleted.
+    pub fn live_claim(&self) -> Option<&IPAddressClaim> {
+        self.claim.as_deref().filter(|claim| !claim.is_deleting())
+    }
+
+    /// Whether the address is bound to the claim as it exists today.
+    pub fn owns(&self, address: &IPAddress) -> bool {
+        let uid = address.spec.claim_ref.as_ref().and_then(|claim| claim.uid());
+        self.live_claim().is_some_and(|claim| uid.is_some() && claim.metadata.uid.as_deref() == uid)
+    }
+}
+
+fn unit(index: &Index, unit: &Unit, moment: &Moment) -> Plan {
+    let mut plan = Plan::default();
+    let trusted = |address: &&Arc<IPAddress>| index.is_ours(address) && index.stands(address);
+    let unit = Unit {
+        key: unit.key.clone(),
+        claim: unit.claim.clone(),
+        addresses: unit.addresses.iter().filter(trusted).cloned().collect(),
+    };
+    for address in &unit.addresses {
+        address::ensure_finalizer(address, &mut plan);
+    }
+    let busy = service::associate(index, &unit, moment, &mut plan);
+    for address in unit.addresses.iter().filter(|address| !busy.contains(&address.key())) {
+        if address::is_to_be_torn_down(&unit, address) {
+            address::tear_down(index, address, &mut plan);
+        } else {
+            address::hold(index, &unit, address, moment, &mut plan);
+        }
+    }
+    plan
+}

@@ -1,0 +1,303 @@
+//! Contract §11: which Service has the addresses of a claim, and why another has not.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use api::claim::ClaimPhase;
+use api::wellknown::{driver, metallb};
+use api::{AddressName, IPAddress, Ip, ServiceKey};
+use k8s_openapi::api::core::v1::Service;
+use kube::ResourceExt;
+use plan::{Event, Moment, Object, Plan};
+
+use super::address::is_to_be_torn_down;
+use super::{Unit, handoff};
+use crate::index::Index;
+use crate::parse::service::{View, is_our_key};
+
+/// Decides who has the addresses of the unit, and plans the next step of a handoff. Returns the addresses
+/// that a Service has or is about to get or give back: they need no hold of their own.
+pub(super) fn associate(
+    index: &Index,
+    unit: &Unit,
+    moment: &Moment,
+    plan: &mut Plan,
+) -> BTreeSet<AddressName> {
+    let mut holders: BTreeMap<ServiceKey, Vec<Arc<IPAddress>>> = BTreeMap::new();
+    for address in &unit.addresses {
+        if let Some(to) = address.associated_to() {
+            let key = ServiceKey::new(&to.namespace, &to.name);
+            holders.entry(key).or_default().push(Arc::clone(address));
+        }
+    }
+    let mut busy: BTreeSet<AddressName> = holders.values().flatten().map(|address| address.key()).collect();
+    let mut taken = None;
+    for (key, group) in &holders {
+        let service =
+            index.services.get(key).filter(|service| group.iter().any(|address| is_holder(address, service)));
+        match service {
+            None => handoff::bury(index, unit, key, group, moment, plan),
+            Some(service) if !service.is_load_balancer() => {
+                handoff::rehold(index, unit, service, group, moment, plan);
+            }
+            Some(service) if taken.is_none() && keeps(unit, service, group) => {
+                taken = Some(View::key(&**service));
+                let targets = widened(index, unit, service, group);
+                busy.extend(targets.iter().map(|address| address.key()));
+                handoff::forward(index, service, &targets, moment, plan);
+            }
+            Some(service) => {
+                taken = taken.or_else(|| Some(View::key(&**service)));
+                handoff::reverse(index, unit, service, group, moment, plan);
+            }
+        }
+    }
+    let chosen = elect(index, unit, taken, plan);
+    if let Some((service, targets)) = chosen {
+        busy.extend(targets.iter().map(|address| address.key()));
+        handoff::forward(index, &service, &targets, moment, plan);
+    }
+    busy
+}
+
+/// Whether the ledger means this incarnation of the Service. The Go implementation recorded no uid.
+fn is_holder(address: &IPAddress, service: &Service) -> bool {
+    let to = address.associated_to();
+    to.is_some_and(|to| to.uid.as_deref().is_none_or(|uid| uid.is_empty() || uid == service.object_uid()))
+}
+
+/// Whether the Service goes on having the addresses.
+fn keeps(unit: &Unit, service: &Service, group: &[Arc<IPAddress>]) -> bool {
+    let stays = |address: &Arc<IPAddress>| unit.owns(address) && !is_to_be_torn_down(unit, address);
+    !service.is_deleting() && unit.key.is_some() && service.claim() == unit.key && group.iter().all(stays)
+}
+
+/// The addresses the Service is to have: those it has, and all of its claim's as soon as it can be served by
+/// them (a claim widened to `Dual`, or a crash between two records).
+fn widened(index: &Index, unit: &Unit, service: &Service, group: &[Arc<IPAddress>]) -> Vec<Arc<IPAddress>> {
+    let all = bound(unit);
+    let free = |address: &Arc<IPAddress>| address.associated_to().is_none_or(|_| is_holder(address, service));
+    if all.len() > group.len() && all.iter().all(free) && serviceable(index, service, &all).is_ok() {
+        all
+    } else {
+        group.to_vec()
+    }
+}
+
+/// The addresses that are bound to the live claim and may be handed to a Service, IPv4 first.
+fn bound(unit: &Unit) -> Vec<Arc<IPAddress>> {
+    let usable = |address: &&Arc<IPAddress>| {
+        unit.owns(address) && !address.is_deleting() && !address.phase().is_drivers()
+    };
+    let mut addresses: Vec<_> = unit.addresses.iter().filter(usable).cloned().collect();
+    addresses.sort_by_key(|address| address.ip().ok());
+    addresses
+}
+
+/// Finds the Service that is to have the addresses next, and says to every other one why it has not.
+fn elect(
+    index: &Index,
+    unit: &Unit,
+    mut taken: Option<ServiceKey>,
+    plan: &mut Plan,
+) -> Option<(Arc<Service>, Vec<Arc<IPAddress>>)> {
+    let key = unit.key.as_ref()?;
+    let mut services = index.services_of_claim(key);
+    services.retain(|service| !index.is_placeholder(service));
+    services.sort_by_key(|service| (service.metadata.creation_timestamp.clone(), View::key(&**service)));
+    let addresses = bound(unit);
+    let mut chosen = None;
+    for service in services {
+        let name = View::key(&*service);
+        if taken.as_ref() == Some(&name) {
+            continue;
+        }
+        let object = Object::Service(Arc::clone(&service));
+        if let Some((reason, note)) = not_bound(unit, key, &addresses) {
+            plan.standing.push(Event::warning(&object, reason, "Associate", note));
+            continue;
+        }
+        // Still gives back what it had of another claim: decided anew when that is done.
+        if index.addresses_of_service(&name).any(|address| is_holder(address, &service)) {
+            continue;
+        }
+        let refusal = if service.is_deleting() {
+            Some("the Service is being deleted".to_owned())
+        } else if let Some(holder) = &taken {
+            Some(format!(
+                "claim {} is already used by Service {}; one claim serves one Service: one Service with all the \
+                 ports works, or a second claim; this one follows when {} lets go",
+                key.name, holder.name, holder.name
+            ))
+        } else {
+            serviceable(index, &service, &addresses).err()
+        };
+        if let Some(words) = refusal {
+            refuse(&object, &name, &addresses, &words, plan);
+            continue;
+        }
+        taken = Some(name);
+        // The hold must be in place before it is handed on: until then the Service waits.
+        if addresses.iter().all(|address| is_held(index, address)) {
+            chosen = Some((service, addresses.clone()));
+        }
+    }
+    chosen
+}
+
+fn is_held(index: &Index, address: &IPAddress) -> bool {
+    let ip = address.ip().ok();
+    address.associated_to().is_none()
+        && index.placeholders_of(&address.key()).iter().any(|placeholder| {
+            !placeholder.is_deleting() && ip.is_some_and(|ip| placeholder.ingress().contains(&ip))
+        })
+}
+
+/// Why the claim cannot serve any Service: reason and sentence of the event.
+fn not_bound(
+    unit: &Unit,
+    key: &api::ClaimKey,
+    addresses: &[Arc<IPAddress>],
+) -> Option<(&'static str, String)> {
+    let Some(claim) = &unit.claim else {
+        let note = format!(
+            "IPAddressClaim {} does not exist in namespace {}; create it or correct the annotation",
+            key.name, key.namespace
+        );
+        return Some(("ClaimNotFound", note));
+    };
+    let families: BTreeSet<_> =
+        addresses.iter().filter_map(|address| address.ip().ok()).map(Ip::family).collect();
+    let complete = claim.spec.family.expand().iter().all(|family| families.contains(family));
+    if claim.is_deleting() || claim.phase() != ClaimPhase::Bound || !complete {
+        let note =
+            format!("IPAddressClaim {} is not bound; the Service gets its address when it is", key.name);
+        return Some(("ClaimNotBound", note));
+    }
+    None
+}
+
+fn refuse(object: &Object, name: &ServiceKey, addresses: &[Arc<IPAddress>], words: &str, plan: &mut Plan) {
+    plan.standing.push(Event::warning(object, "AssociationRejected", "Associate", words));
+    for address in addresses {
+        let object = Object::Address(Arc::clone(address));
+        let note = format!("Service {name} is refused: {words}");
+        plan.standing.push(Event::warning(&object, "AssociationRejected", "Associate", note));
+    }
+}
+
+/// Whether `MetalLB` would serve the Service with these addresses, by its semantics of v0.15 and v0.16
+/// (contract §11).
+///
+/// # Errors
+/// The one sentence that says what to change.
+pub fn serviceable(index: &Index, service: &Service, addresses: &[Arc<IPAddress>]) -> Result<(), String> {
+    let ips: Vec<Ip> = addresses.iter().filter_map(|address| address.ip().ok()).collect();
+    let spec = service.spec();
+    if !service.is_load_balancer() {
+        let kind = spec.type_.as_deref().unwrap_or("ClusterIP");
+        return Err(format!("spec.type is {kind}; set it to LoadBalancer"));
+    }
+    let (has, wants) = (spec.load_balancer_class.as_deref(), index.config.lb_class.as_deref());
+    match (has, wants) {
+        _ if has == wants => {}
+        (Some(has), None) => {
+            return Err(format!(
+                "spec.loadBalancerClass is {has:?}, and this claim is served to Services without one; \
+                 recreate the Service without it"
+            ));
+        }
+        (_, wants) => {
+            let wants = wants.unwrap_or_default();
+            return Err(format!("spec.loadBalancerClass is not {wants:?}; recreate the Service with it"));
+        }
+    }
+    families(service, &ips)?;
+    foreign_wishes(index, service)?;
+    let list = ips.iter().map(Ip::to_string).collect::<Vec<_>>().join(" and ");
+    let Some((name, pool)) = index.pool_containing(&ips) else {
+        return Err(if ips.len() > 1 && ips.iter().all(|ip| index.pool_containing(&[*ip]).is_some()) {
+            format!(
+                "{list} lie in different pools, and MetalLB serves a Service from one; claim two addresses of one pool"
+            )
+        } else {
+            format!("no IPAddressPool contains {list} any more; put it back into a pool")
+        });
+    };
+    let namespace = service.metadata.namespace.clone().unwrap_or_default();
+    let mut labels = service.labels().clone();
+    labels.insert(driver::ASSOCIATED.to_owned(), "true".to_owned());
+    pool.admits(&namespace, &index.namespace_labels(&namespace), &labels).map_err(|words| {
+        format!("IPAddressPool {name} does not serve this Service: {words} of namespace {namespace}; admit it there")
+    })
+}
+
+/// The Service's families must be exactly what the addresses can serve.
+fn families(service: &Service, ips: &[Ip]) -> Result<(), String> {
+    let spec = service.spec();
+    let wants: BTreeSet<&str> = spec.ip_families.iter().flatten().map(String::as_str).collect();
+    let has: BTreeSet<&str> = ips.iter().map(|ip| ip.family().as_str()).collect();
+    let policy = spec.ip_family_policy.as_deref().unwrap_or("SingleStack");
+    let has_text = has.iter().copied().collect::<Vec<_>>().join(" and ");
+    if wants != has {
+        let wants = wants.iter().copied().collect::<Vec<_>>().join(" and ");
+        return Err(format!(
+            "the claim has {has_text}, and spec.ipFamilies asks for {wants}; make spec.ipFamilies and the claim's spec.family agree"
+        ));
+    }
+    // MetalLB adds an address of its own choice to a Service that prefers two and has one.
+    if has.len() == 1 && policy == "PreferDualStack" {
+        return Err(format!(
+            "spec.ipFamilyPolicy is PreferDualStack, and the claim has only {has_text}; set SingleStack, or widen the claim to Dual"
+        ));
+    }
+    Ok(())
+}
+
+/// What somebody else asked of `MetalLB` on this Service is never overwritten.
+fn foreign_wishes(index: &Index, service: &Service) -> Result<(), String> {
+    let ours = service.is_pinned_by_us()
+        || index.addresses_of_service(&View::key(service)).any(|address| is_holder(address, service));
+    let remove = |what: &str| {
+        Err(format!("{what} is set by somebody else; remove it, the claim brings its own address"))
+    };
+    for (stable, old) in [
+        (metallb::PIN, metallb::PIN_OLD),
+        (metallb::POOL, metallb::POOL_OLD),
+        (metallb::SHARE, metallb::SHARE_OLD),
+    ] {
+        for name in [stable, old] {
+            let Some(value) = service.annotation(name) else { continue };
+            let by_us = match name {
+                metallb::PIN => ours,
+                metallb::SHARE => is_our_key(value),
+                _ => false,
+            };
+            if !by_us {
+                return remove(&format!("annotation {name}: {value:?}"));
+            }
+        }
+    }
+    match service.spec().load_balancer_ip.as_deref() {
+        Some(ip) if !ip.is_empty() => remove(&format!("spec.loadBalancerIP: {ip:?}")),
+        _ => Ok(()),
+    }
+}
+
+/// A Service that wears our marks although the ledger knows nothing of it and it names no claim: the marks
+/// are taken off, and a deletion is let through.
+pub(super) fn strip_stray(index: &Index, key: &ServiceKey) -> Plan {
+    let mut plan = Plan::default();
+    let Some(service) = index.services.get(key).filter(|service| !index.is_placeholder(service)) else {
+        return plan;
+    };
+    let associated = index.addresses_of_service(key).any(|address| is_holder(address, service));
+    let awaits_claim = service.claim().is_some() && !service.is_deleting() && service.is_load_balancer();
+    if !associated
+        && !awaits_claim
+        && let Some(action) = handoff::strip(service)
+    {
+        plan.push(action);
+    }
+    plan
+}

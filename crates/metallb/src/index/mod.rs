@@ -1,0 +1,133 @@
+//! What the watches told, each object once, with the secondary keys that decisions need.
+//!
+//! **Invariant:** no decision and no single change scans a whole kind. The cost of an event does not grow
+//! with the fleet; only a complete list ([`plan::Change::Replaced`]) is as long as it is.
+
+mod change;
+mod many;
+mod queries;
+mod secondary;
+mod waiting;
+
+use std::collections::{BTreeSet, HashMap};
+
+use api::{AddressName, ClaimKey, Family, IPAddress, IPAddressClaim, IPAddressClass, Ip, ServiceKey};
+use k8s_openapi::api::core::v1::{Namespace, Service};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::core::DynamicObject;
+use plan::Store;
+
+use crate::parse::pool::Pool;
+use crate::{Config, Key};
+use many::Many;
+pub use waiting::class_name;
+
+/// What `MetalLB` last said about a Service it could not serve.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// The uid of the Service it spoke of.
+    pub uid: String,
+    /// Its words.
+    pub message: String,
+}
+
+/// A reservation that failed: when to try again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Attempt {
+    /// How often it was tried in a row.
+    pub count: u32,
+    /// When it was last given up.
+    pub at: jiff::Timestamp,
+    /// What stood in the way.
+    pub message: String,
+}
+
+/// The driver's knowledge of the cluster.
+#[derive(Debug)]
+pub struct Index {
+    pub(crate) config: Config,
+    pub(crate) classes: Store<String, IPAddressClass>,
+    pub(crate) addresses: Store<AddressName, IPAddress>,
+    pub(crate) claims: Store<ClaimKey, IPAddressClaim>,
+    pub(crate) services: Store<ServiceKey, Service>,
+    pub(crate) namespaces: Store<String, Namespace>,
+    raw_pools: Store<String, DynamicObject>,
+    pools: HashMap<String, Pool>,
+    failures: HashMap<ServiceKey, Failure>,
+    attempts: HashMap<(ClaimKey, Family), Attempt>,
+
+    addresses_by_claim: Many<ClaimKey, AddressName>,
+    addresses_by_class: Many<String, AddressName>,
+    /// Older objects first: of two with one IP the older stands (contract §3 c).
+    addresses_by_ip: Many<Ip, (Option<Time>, AddressName)>,
+    addresses_by_service: Many<ServiceKey, AddressName>,
+    services_by_claim: Many<ClaimKey, ServiceKey>,
+    services_by_ip: Many<Ip, ServiceKey>,
+    placeholders_by_address: Many<AddressName, ServiceKey>,
+    placeholders_by_claim: Many<ClaimKey, ServiceKey>,
+    classes_by_pool: Many<String, String>,
+    /// Claims that still lack an address of a class, the oldest first.
+    waiting: Many<String, (Option<Time>, ClaimKey)>,
+    waits_for: HashMap<ClaimKey, (String, Option<Time>)>,
+    /// Addresses that no Service shows at this moment, by the class they belong to.
+    unheld: Many<String, AddressName>,
+}
+
+impl Index {
+    /// An empty index.
+    pub fn new(config: Config) -> Self {
+        Self {
+            config,
+            classes: Store::new(|object| &object.metadata),
+            addresses: Store::new(|object| &object.metadata),
+            claims: Store::new(|object| &object.metadata),
+            services: Store::new(|object| &object.metadata),
+            namespaces: Store::new(|object| &object.metadata),
+            raw_pools: Store::new(|object| &object.metadata),
+            pools: HashMap::new(),
+            failures: HashMap::new(),
+            attempts: HashMap::new(),
+            addresses_by_claim: Many::default(),
+            addresses_by_class: Many::default(),
+            addresses_by_ip: Many::default(),
+            addresses_by_service: Many::default(),
+            services_by_claim: Many::default(),
+            services_by_ip: Many::default(),
+            placeholders_by_address: Many::default(),
+            placeholders_by_claim: Many::default(),
+            classes_by_pool: Many::default(),
+            waiting: Many::default(),
+            waits_for: HashMap::new(),
+            unheld: Many::default(),
+        }
+    }
+
+    /// Every key there is, claims by age first.
+    pub fn keys(&self) -> Vec<Key> {
+        let mut keys: Vec<Key> = self.classes.iter().map(|(name, _)| Key::Class(name.clone())).collect();
+        let mut claims: Vec<_> = self
+            .claims
+            .iter()
+            .map(|(key, claim)| (claim.metadata.creation_timestamp.clone(), key.clone()))
+            .collect();
+        claims.sort();
+        keys.extend(claims.into_iter().map(|(_, key)| Key::Claim(key)));
+        let mut rest = BTreeSet::new();
+        rest.extend(self.addresses.iter().map(|(_, address)| Self::unit(address)));
+        for (_, service) in self.services.iter() {
+            rest.extend(self.keys_of_service(service));
+        }
+        let known: BTreeSet<Key> = keys.iter().cloned().collect();
+        keys.extend(rest.into_iter().filter(|key| !known.contains(key)));
+        keys
+    }
+
+    /// The key under which an address is decided: its claim's, so that everything a claim has is decided
+    /// together and by one at a time; its own without a claim.
+    pub fn unit(address: &IPAddress) -> Key {
+        match &address.spec.claim_ref {
+            Some(claim) => Key::Claim(claim.key()),
+            None => Key::Address(address.key()),
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! What decisions ask of the index.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use api::wellknown::driver;
+use api::{AddressName, ClaimKey, IPAddress, Ip, ServiceKey};
+use k8s_openapi::api::core::v1::Service;
+
+use super::{Failure, Index};
+use crate::decide::class::is_served;
+use crate::parse::class;
+use crate::parse::pool::Pool;
+use crate::parse::service::View;
+
+impl Index {
+    /// The addresses whose `claimRef` names this claim, of whatever uid, in name order.
+    pub fn addresses_of_claim(&self, claim: &ClaimKey) -> Vec<Arc<IPAddress>> {
+        self.addresses_by_claim.get(claim).filter_map(|name| self.addresses.get(name)).cloned().collect()
+    }
+
+    /// The addresses that carry this IP, the one that stands first.
+    pub fn addresses_of_ip(&self, ip: Ip) -> impl Iterator<Item = &IPAddress> {
+        self.addresses_by_ip
+            .get(&ip)
+            .filter_map(|(_, name)| self.addresses.get(name))
+            .map(|address| &**address)
+    }
+
+    /// Whether this address is the one that stands for its IP (contract §3 c).
+    pub fn stands(&self, address: &IPAddress) -> bool {
+        let elder = address.ip().ok().and_then(|ip| self.addresses_of_ip(ip).next());
+        elder.is_some_and(|elder| elder.metadata.uid == address.metadata.uid)
+    }
+
+    /// Whether the driver governs this address (contract §10): it carries our finalizer, or its class names
+    /// this driver.
+    pub fn is_ours(&self, address: &IPAddress) -> bool {
+        address.metadata.finalizers.iter().flatten().any(|name| name == driver::TEARDOWN)
+            || self.classes.get(&address.spec.class_name).is_some_and(|class| is_served(class))
+    }
+
+    /// Whether the Service is one of our placeholders.
+    pub fn is_placeholder(&self, service: &Service) -> bool {
+        service.metadata.namespace.as_deref() == Some(&self.config.placeholder_namespace)
+            && service.labelled(driver::PLACEHOLDER)
+    }
+
+    /// The placeholders that hold, or are to hold, this address.
+    pub fn placeholders_of(&self, address: &AddressName) -> Vec<Arc<Service>> {
+        let keys = self.placeholders_by_address.get(address);
+        keys.filter_map(|key| self.services.get(key)).cloned().collect()
+    }
+
+    /// The placeholders that were made for this claim.
+    pub fn placeholders_for(&self, claim: &ClaimKey) -> Vec<Arc<Service>> {
+        let keys = self.placeholders_by_claim.get(claim);
+        keys.filter_map(|key| self.services.get(key)).cloned().collect()
+    }
+
+    /// The Services that name this claim.
+    pub fn services_of_claim(&self, claim: &ClaimKey) -> Vec<Arc<Service>> {
+        self.services_by_claim.get(claim).filter_map(|key| self.services.get(key)).cloned().collect()
+    }
+
+    /// The Services whose status shows this IP.
+    pub fn services_of_ip(&self, ip: Ip) -> impl Iterator<Item = &Arc<Service>> {
+        self.services_by_ip.get(&ip).filter_map(|key| self.services.get(key))
+    }
+
+    /// The addresses that the ledger says this Service has.
+    pub fn addresses_of_service(&self, service: &ServiceKey) -> impl Iterator<Item = &Arc<IPAddress>> {
+        self.addresses_by_service.get(service).filter_map(|name| self.addresses.get(name))
+    }
+
+    /// The pool of that name.
+    pub fn pool(&self, name: &str) -> Option<&Pool> {
+        self.pools.get(name)
+    }
+
+    /// The pool that a class names, if both are there.
+    pub fn pool_of_class(&self, class: &str) -> Option<(String, &Pool)> {
+        let class = self.classes.get(&class.to_owned()).filter(|class| is_served(class))?;
+        let name = class::pool_name(class.spec.parameters.as_ref()).ok()?;
+        let pool = self.pools.get(&name)?;
+        Some((name, pool))
+    }
+
+    /// A pool that contains all these IPs, by name order.
+    pub fn pool_containing(&self, ips: &[Ip]) -> Option<(&String, &Pool)> {
+        let mut pools: Vec<_> =
+            self.pools.iter().filter(|(_, pool)| ips.iter().all(|ip| pool.contains(*ip))).collect();
+        pools.sort_by_key(|(name, _)| *name);
+        pools.into_iter().next()
+    }
+
+    /// The other classes of this driver that name the pool.
+    pub fn other_classes_of_pool(&self, pool: &str, class: &str) -> Vec<String> {
+        self.classes_by_pool.get(&pool.to_owned()).filter(|other| *other != class).cloned().collect()
+    }
+
+    /// What `MetalLB` last said about this Service, if it still stands.
+    pub fn failure(&self, service: &Service) -> Option<&Failure> {
+        self.failures.get(&View::key(service)).filter(|failure| failure.uid == service.object_uid())
+    }
+
+    /// The labels of a namespace.
+    pub fn namespace_labels(&self, name: &str) -> BTreeMap<String, String> {
+        self.namespaces.get(&name.to_owned()).and_then(|ns| ns.metadata.labels.clone()).unwrap_or_default()
+    }
+}

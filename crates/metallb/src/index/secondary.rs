@@ -1,0 +1,229 @@
+//! The secondary keys of each kind, and which keys a change makes dirty.
+
+use std::collections::BTreeSet;
+
+use api::wellknown::driver;
+use api::{ClaimKey, IPAddress, IPAddressClaim, IPAddressClass, ServiceKey};
+use k8s_openapi::api::core::v1::{Event, Service};
+use kube::ResourceExt;
+
+use super::{Failure, Index};
+use crate::parse::class;
+use crate::parse::pool::Pool;
+use crate::parse::service::View;
+use crate::{Key, decide};
+
+pub(super) type Dirty = BTreeSet<Key>;
+
+impl Index {
+    pub(super) fn class_changed(
+        &mut self,
+        old: Option<&IPAddressClass>,
+        new: Option<&IPAddressClass>,
+        dirty: &mut Dirty,
+    ) {
+        let Some(name) = old.or(new).map(ResourceExt::name_any) else { return };
+        for (class, present) in [(old, false), (new, true)] {
+            let Some(pool) = class.and_then(served_pool) else { continue };
+            dirty.extend(self.classes_by_pool.get(&pool).cloned().map(Key::Class));
+            if present {
+                self.classes_by_pool.insert(pool, name.clone());
+            } else {
+                self.classes_by_pool.remove(&pool, &name);
+            }
+        }
+        dirty.insert(Key::Class(name.clone()));
+        let decided_by = |class: Option<&IPAddressClass>| class.map(|class| class.spec.clone());
+        if decided_by(old) != decided_by(new) {
+            self.mark_class(&name, dirty);
+        }
+    }
+
+    pub(super) fn address_changed(
+        &mut self,
+        old: Option<&IPAddress>,
+        new: Option<&IPAddress>,
+        dirty: &mut Dirty,
+    ) {
+        let Some(name) = old.or(new).map(IPAddress::key) else { return };
+        for (address, present) in [(old, false), (new, true)] {
+            let Some(address) = address else { continue };
+            dirty.insert(Self::unit(address));
+            let class = address.spec.class_name.clone();
+            let claim = address.spec.claim_ref.as_ref().map(api::address::ClaimRef::key);
+            let holder = address.associated_to().map(|to| ServiceKey::new(&to.namespace, &to.name));
+            let aged = (address.metadata.creation_timestamp.clone(), name.clone());
+            if let Some(holder) = &holder {
+                dirty.insert(Key::Service(holder.clone()));
+                // A Service that gave one claim's address back may wait for another's.
+                let service = self.services.get(holder);
+                dirty.extend(service.and_then(|service| service.claim()).map(Key::Claim));
+            }
+            if present {
+                self.addresses_by_class.insert(class, name.clone());
+                claim.clone().map(|claim| self.addresses_by_claim.insert(claim, name.clone()));
+                holder.map(|holder| self.addresses_by_service.insert(holder, name.clone()));
+                address.ip().ok().map(|ip| self.addresses_by_ip.insert(ip, aged));
+            } else {
+                self.addresses_by_class.remove(&class, &name);
+                claim.clone().map(|claim| self.addresses_by_claim.remove(&claim, &name));
+                holder.map(|holder| self.addresses_by_service.remove(&holder, &name));
+                address.ip().ok().map(|ip| self.addresses_by_ip.remove(&ip, &aged));
+                self.unheld.remove(&address.spec.class_name, &name);
+            }
+        }
+        // The one that stands changes with its elder's coming and going.
+        if (old.is_none() || new.is_none())
+            && let Some(ip) = old.or(new).and_then(|address| address.ip().ok())
+        {
+            dirty.extend(self.addresses_of_ip(ip).map(Self::unit).collect::<Vec<_>>());
+        }
+        if new.is_none() {
+            dirty.extend(self.placeholders_by_address.get(&name).cloned().map(Key::Placeholder));
+        }
+        self.refresh_held(&name, dirty);
+        for address in [old, new].into_iter().flatten() {
+            if let Some(claim) = &address.spec.claim_ref {
+                self.refresh_waiting(&claim.key(), dirty);
+            }
+        }
+    }
+
+    pub(super) fn claim_changed(
+        &mut self,
+        old: Option<&IPAddressClaim>,
+        new: Option<&IPAddressClaim>,
+        dirty: &mut Dirty,
+    ) {
+        let Some(key) = old.or(new).map(IPAddressClaim::key) else { return };
+        dirty.insert(Key::Claim(key.clone()));
+        if new.is_none() {
+            dirty.extend(self.placeholders_by_claim.get(&key).cloned().map(Key::Placeholder));
+            self.attempts.retain(|(claim, _), _| *claim != key);
+        }
+        self.refresh_waiting(&key, dirty);
+    }
+
+    pub(super) fn service_changed(
+        &mut self,
+        old: Option<&Service>,
+        new: Option<&Service>,
+        dirty: &mut Dirty,
+    ) {
+        let Some(key) = old.or(new).map(View::key) else { return };
+        let mut ips = BTreeSet::new();
+        for (service, present) in [(old, false), (new, true)] {
+            let Some(service) = service else { continue };
+            let claim = service.claim();
+            let (held, made_for) = if self.is_placeholder(service) {
+                (service.held_address(), claim_of_placeholder(service))
+            } else {
+                (None, None)
+            };
+            ips.extend(service.ingress());
+            if present {
+                claim.map(|claim| self.services_by_claim.insert(claim, key.clone()));
+                held.map(|address| self.placeholders_by_address.insert(address, key.clone()));
+                made_for.map(|claim| self.placeholders_by_claim.insert(claim, key.clone()));
+                for ip in service.ingress() {
+                    self.services_by_ip.insert(ip, key.clone());
+                }
+            } else {
+                claim.map(|claim| self.services_by_claim.remove(&claim, &key));
+                held.map(|address| self.placeholders_by_address.remove(&address, &key));
+                made_for.map(|claim| self.placeholders_by_claim.remove(&claim, &key));
+                for ip in service.ingress() {
+                    self.services_by_ip.remove(&ip, &key);
+                }
+            }
+            dirty.extend(self.keys_of_service(service));
+        }
+        if new.is_none_or(|service| !service.ingress().is_empty()) {
+            self.failures.remove(&key);
+        }
+        let names: Vec<_> =
+            ips.iter().flat_map(|ip| self.addresses_by_ip.get(ip)).map(|(_, name)| name.clone()).collect();
+        for name in names {
+            self.refresh_held(&name, dirty);
+        }
+    }
+
+    /// The keys that a Service matters to.
+    pub(super) fn keys_of_service(&self, service: &Service) -> Vec<Key> {
+        let key = View::key(service);
+        let mut keys: Vec<Key> = service.claim().map(Key::Claim).into_iter().collect();
+        let associated = self.addresses_by_service.get(&key).filter_map(|name| self.addresses.get(name));
+        keys.extend(associated.map(|address| Self::unit(address)));
+        keys.extend(service.ingress().into_iter().flat_map(|ip| self.addresses_of_ip(ip)).map(Self::unit));
+        if self.is_placeholder(service) {
+            let held = service.held_address();
+            keys.extend(held.and_then(|name| self.addresses.get(&name)).map(|address| Self::unit(address)));
+            keys.extend(claim_of_placeholder(service).map(Key::Claim));
+            keys.push(Key::Placeholder(key));
+        } else if service.is_pinned_by_us() || service.has_finalizer(driver::HANDOFF) {
+            keys.push(Key::Service(key));
+        }
+        keys
+    }
+
+    pub(super) fn pool_changed(&mut self, name: &str, new: Option<Pool>, dirty: &mut Dirty) {
+        let old = match &new {
+            Some(pool) => self.pools.insert(name.to_owned(), pool.clone()),
+            None => self.pools.remove(name),
+        };
+        let classes: Vec<String> = self.classes_by_pool.get(&name.to_owned()).cloned().collect();
+        let same = matches!((&old, &new), (Some(old), Some(new)) if old.same_spec(new));
+        for class in classes {
+            if same {
+                self.mark_first_waiting(&class, dirty);
+            } else {
+                dirty.insert(Key::Class(class.clone()));
+                self.mark_class(&class, dirty);
+            }
+        }
+    }
+
+    /// `MetalLB` could not serve a Service: remembered for placeholders only.
+    pub(super) fn failed(&mut self, event: &Event, dirty: &mut Dirty) {
+        let about = &event.involved_object;
+        let key = ServiceKey::new(
+            about.namespace.clone().unwrap_or_default(),
+            about.name.clone().unwrap_or_default(),
+        );
+        if key.namespace != self.config.placeholder_namespace {
+            return;
+        }
+        let failure = Failure {
+            uid: about.uid.clone().unwrap_or_default(),
+            message: event.message.clone().unwrap_or_default(),
+        };
+        let Some(service) = self.services.get(&key) else { return };
+        if service.object_uid() != failure.uid || !service.ingress().is_empty() {
+            return;
+        }
+        dirty.extend(self.keys_of_service(service));
+        self.failures.insert(key, failure);
+    }
+
+    /// Whatever belongs to a class: its waiting claims and its addresses.
+    fn mark_class(&self, name: &str, dirty: &mut Dirty) {
+        let name = name.to_owned();
+        dirty.extend(self.waiting.get(&name).map(|(_, key)| Key::Claim(key.clone())));
+        let addresses = self.addresses_by_class.get(&name).filter_map(|name| self.addresses.get(name));
+        dirty.extend(addresses.map(|address| Self::unit(address)));
+    }
+}
+
+/// The claim a placeholder was made for.
+fn claim_of_placeholder(service: &Service) -> Option<ClaimKey> {
+    let namespace = service.annotation(driver::CLAIM_NAMESPACE)?;
+    Some(ClaimKey::new(namespace, service.annotation(driver::CLAIM_NAME)?))
+}
+
+/// The pool that a class of this driver names, whether or not the class is accepted.
+fn served_pool(class: &IPAddressClass) -> Option<String> {
+    if !decide::class::is_served(class) {
+        return None;
+    }
+    class::pool_name(class.spec.parameters.as_ref()).ok()
+}

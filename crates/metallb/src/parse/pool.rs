@@ -1,0 +1,222 @@
+//! A view of `MetalLB`'s `IPAddressPool` (contract §7, §8), by the semantics of `MetalLB` v0.15.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use api::{Family, Ip};
+use ipnet::IpNet;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use kube::core::DynamicObject;
+use serde::Deserialize;
+
+/// What the driver needs to know of a pool.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Pool {
+    ranges: Vec<(IpAddr, IpAddr)>,
+    /// Whether `MetalLB` gives addresses of this pool to Services that ask for none; absent means it does.
+    pub auto_assign: bool,
+    avoid_buggy_ips: bool,
+    allocation: Option<Allocation>,
+    status: Option<Status>,
+}
+
+/// `spec.serviceAllocation`: whom the pool serves.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Allocation {
+    namespaces: Vec<String>,
+    namespace_selectors: Vec<LabelSelector>,
+    service_selectors: Vec<LabelSelector>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Spec {
+    addresses: Vec<String>,
+    auto_assign: Option<bool>,
+    #[serde(rename = "avoidBuggyIPs")]
+    avoid_buggy_ips: bool,
+    service_allocation: Option<Allocation>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+struct Status {
+    #[serde(rename = "availableIPv4", default)]
+    available_v4: i64,
+    #[serde(rename = "availableIPv6", default)]
+    available_v6: i64,
+}
+
+impl Pool {
+    /// Reads a pool. What cannot be read counts as absent: `MetalLB` itself refuses such a pool.
+    pub fn of(object: &DynamicObject) -> Self {
+        let spec: Spec = object
+            .data
+            .get("spec")
+            .and_then(|spec| serde_json::from_value(spec.clone()).ok())
+            .unwrap_or_default();
+        let status = object.data.get("status").and_then(|status| serde_json::from_value(status.clone()).ok());
+        Self {
+            ranges: spec.addresses.iter().filter_map(|text| range(text)).collect(),
+            auto_assign: spec.auto_assign.unwrap_or(true),
+            avoid_buggy_ips: spec.avoid_buggy_ips,
+            allocation: spec.service_allocation,
+            status,
+        }
+    }
+
+    /// Whether `MetalLB` would assign this IP from the pool: `avoidBuggyIPs` excludes `.0` and `.255`.
+    pub fn contains(&self, ip: Ip) -> bool {
+        if self.avoid_buggy_ips
+            && let IpAddr::V4(v4) = ip.addr()
+            && matches!(v4.octets()[3], 0 | 255)
+        {
+            return false;
+        }
+        self.ranges.iter().any(|(first, last)| {
+            first.is_ipv4() == ip.addr().is_ipv4() && *first <= ip.addr() && ip.addr() <= *last
+        })
+    }
+
+    /// How many addresses of this family `MetalLB` says are free; `None` when it does not say.
+    pub fn available(&self, family: Family) -> Option<usize> {
+        let status = self.status.as_ref()?;
+        let count = match family {
+            Family::IPv4 => status.available_v4,
+            Family::IPv6 => status.available_v6,
+        };
+        Some(usize::try_from(count).unwrap_or(0))
+    }
+
+    /// Whether anything but the counters differs.
+    pub fn same_spec(&self, other: &Self) -> bool {
+        Self { status: None, ..self.clone() } == Self { status: None, ..other.clone() }
+    }
+
+    /// Whether the pool's `serviceAllocation` admits a Service of that namespace with those labels.
+    ///
+    /// # Errors
+    /// The words that say what would have to change.
+    pub fn admits(
+        &self,
+        namespace: &str,
+        namespace_labels: &BTreeMap<String, String>,
+        labels: &BTreeMap<String, String>,
+    ) -> Result<(), &'static str> {
+        let Some(allocation) = &self.allocation else { return Ok(()) };
+        let restricted = !allocation.namespaces.is_empty() || !allocation.namespace_selectors.is_empty();
+        let admitted = allocation.namespaces.iter().any(|name| name == namespace)
+            || allocation.namespace_selectors.iter().any(|selector| matches(selector, namespace_labels));
+        if restricted && !admitted {
+            return Err("its serviceAllocation does not admit the namespace");
+        }
+        let selectors = &allocation.service_selectors;
+        if !selectors.is_empty() && !selectors.iter().any(|selector| matches(selector, labels)) {
+            return Err("no serviceSelector of its serviceAllocation matches the labels");
+        }
+        Ok(())
+    }
+}
+
+/// One entry of `spec.addresses`: a CIDR, or `first-last`.
+fn range(text: &str) -> Option<(IpAddr, IpAddr)> {
+    if let Some((first, last)) = text.split_once('-') {
+        let (first, last) = (Ip::lenient(first).ok()?.addr(), Ip::lenient(last).ok()?.addr());
+        return (first.is_ipv4() == last.is_ipv4() && first <= last).then_some((first, last));
+    }
+    let net: IpNet = text.trim().parse().ok()?;
+    Some(match net {
+        IpNet::V4(net) => (net.network().into(), net.broadcast().into()),
+        IpNet::V6(net) => (net.network().into(), net.broadcast().into()),
+    })
+}
+
+/// A label selector, as Kubernetes defines it; one that cannot be understood matches nothing.
+fn matches(selector: &LabelSelector, labels: &BTreeMap<String, String>) -> bool {
+    let equal = selector.match_labels.iter().flatten().all(|(key, value)| labels.get(key) == Some(value));
+    equal
+        && selector.match_expressions.iter().flatten().all(|expression| {
+            let value = labels.get(&expression.key);
+            let values = expression.values.as_deref().unwrap_or_default();
+            let listed = value.is_some_and(|value| values.contains(value));
+            match expression.operator.as_str() {
+                "In" => listed,
+                "NotIn" => !listed,
+                "Exists" => value.is_some(),
+                "DoesNotExist" => value.is_none(),
+                _ => false,
+            }
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::core::{ApiResource, GroupVersionKind};
+    use rstest::rstest;
+    use serde_json::json;
+
+    use super::*;
+
+    fn pool(spec: serde_json::Value) -> Pool {
+        let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("metallb.io", "v1beta1", "IPAddressPool"));
+        let mut object = DynamicObject::new("reserved", &kind);
+        object.data = json!({ "spec": spec, "status": {"availableIPv4": 3, "availableIPv6": 0} });
+        Pool::of(&object)
+    }
+
+    #[rstest]
+    #[case("192.0.2.0/30", "192.0.2.3", true)]
+    #[case("192.0.2.0/30", "192.0.2.4", false)]
+    #[case("192.0.2.2-192.0.2.7", "192.0.2.7", true)]
+    #[case(" 192.0.2.2 - 192.0.2.7 ", "192.0.2.1", false)]
+    #[case("192.0.2.9/29", "192.0.2.8", true)]
+    #[case("2001:db8::/64", "2001:db8::7", true)]
+    #[case("2001:DB8::1-2001:db8::9", "2001:db8::a", false)]
+    #[case("2001:db8::/64", "192.0.2.1", false)]
+    #[case("nonsense", "192.0.2.1", false)]
+    fn contains(#[case] range: &str, #[case] ip: &str, #[case] expected: bool) {
+        assert_eq!(pool(json!({"addresses": [range]})).contains(ip.parse().unwrap()), expected);
+    }
+
+    #[rstest]
+    #[case(true, "192.0.2.0", false)]
+    #[case(true, "192.0.2.255", false)]
+    #[case(true, "192.0.2.1", true)]
+    #[case(false, "192.0.2.0", true)]
+    fn avoid_buggy_ips(#[case] avoid: bool, #[case] ip: &str, #[case] expected: bool) {
+        let pool = pool(json!({"addresses": ["192.0.2.0/24"], "avoidBuggyIPs": avoid}));
+        assert_eq!(pool.contains(ip.parse().unwrap()), expected);
+    }
+
+    #[test]
+    fn absent_auto_assign_assigns() {
+        assert!(pool(json!({})).auto_assign);
+        assert!(!pool(json!({"autoAssign": false})).auto_assign);
+    }
+
+    #[test]
+    fn counters() {
+        let pool = pool(json!({}));
+        assert_eq!(pool.available(Family::IPv4), Some(3));
+        assert_eq!(pool.available(Family::IPv6), Some(0));
+    }
+
+    #[rstest]
+    #[case(json!({}), true)]
+    #[case(json!({"namespaces": ["tenant-a"]}), true)]
+    #[case(json!({"namespaces": ["tenant-b"]}), false)]
+    #[case(json!({"namespaceSelectors": [{"matchLabels": {"team": "a"}}]}), true)]
+    #[case(json!({"namespaces": ["tenant-b"], "namespaceSelectors": [{"matchLabels": {"team": "a"}}]}), true)]
+    #[case(json!({"namespaceSelectors": [{"matchLabels": {"team": "b"}}]}), false)]
+    #[case(json!({"serviceSelectors": [{"matchExpressions": [{"key": "tier", "operator": "In", "values": ["web"]}]}]}), true)]
+    #[case(json!({"serviceSelectors": [{"matchExpressions": [{"key": "tier", "operator": "NotIn", "values": ["web"]}]}]}), false)]
+    #[case(json!({"namespaces": ["tenant-b"], "serviceSelectors": [{"matchLabels": {"tier": "web"}}]}), false)]
+    #[case(json!({"serviceSelectors": [{"matchExpressions": [{"key": "x", "operator": "Exists"}]}]}), false)]
+    #[case(json!({"serviceSelectors": [{"matchExpressions": [{"key": "x", "operator": "DoesNotExist"}]}]}), true)]
+    fn admits(#[case] allocation: serde_json::Value, #[case] expected: bool) {
+        let pool = pool(json!({ "serviceAllocation": allocation }));
+        let labels = |key: &str, value: &str| BTreeMap::from([(key.to_owned(), value.to_owned())]);
+        let verdict = pool.admits("tenant-a", &labels("team", "a"), &labels("tier", "web"));
+        assert_eq!(verdict.is_ok(), expected, "{verdict:?}");
+    }
+}
