@@ -1,0 +1,131 @@
+//! Other programs: running them, and saying which one is missing and how to get it.
+
+use std::ffi::OsStr;
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::{Context, bail, ensure};
+
+use crate::workspace;
+
+/// A program that a check cannot do without.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tool {
+    /// The C compiler, which links every test and builds the cryptography.
+    Cc,
+    /// The Go toolchain, which builds the control plane.
+    Go,
+}
+
+impl Tool {
+    const ALL: [Self; 2] = [Self::Cc, Self::Go];
+
+    const fn program(self) -> &'static str {
+        match self {
+            Self::Cc => "cc",
+            Self::Go => "go",
+        }
+    }
+
+    /// The Debian packages that bring it, where they are recent enough.
+    const fn packages(self) -> &'static [&'static str] {
+        match self {
+            Self::Cc => &["gcc", "libc6-dev"],
+            Self::Go => &[],
+        }
+    }
+
+    fn way_out(self) -> String {
+        match self {
+            Self::Go => "install Go 1.26 or later from https://go.dev/dl/".to_owned(),
+            Self::Cc => format!("on Debian: apt-get install {}", self.packages().join(" ")),
+        }
+    }
+}
+
+/// Installs what is missing where that is possible without asking, and says what is not.
+pub fn preflight() -> anyhow::Result<()> {
+    let manifest = workspace::root().join("Cargo.toml");
+    ensure!(manifest.is_file(), "{} is gone: this program belongs to another checkout", manifest.display());
+    let missing: Vec<Tool> = Tool::ALL.into_iter().filter(|tool| find(tool.program()).is_none()).collect();
+    let packages: Vec<&str> = missing.iter().flat_map(|tool| tool.packages()).copied().collect();
+    if !packages.is_empty() && is_root() && find("apt-get").is_some() {
+        println!("installing {}", packages.join(" "));
+        let mut install = Command::new("apt-get");
+        install.args(["install", "--yes", "--no-install-recommends"]).args(&packages);
+        if let Err(error) = run(install.env("DEBIAN_FRONTEND", "noninteractive")) {
+            println!("warning: {error:#}");
+        }
+    }
+    for tool in missing.into_iter().filter(|tool| find(tool.program()).is_none()) {
+        println!("warning: {} is missing: {}", tool.program(), tool.way_out());
+    }
+    Ok(())
+}
+
+/// Fails with the name of the first of these that is missing, and the way to get it.
+pub fn all_present(tools: &[Tool]) -> anyhow::Result<()> {
+    for tool in tools {
+        if find(tool.program()).is_none() {
+            bail!("{} is missing: {}", tool.program(), tool.way_out());
+        }
+    }
+    Ok(())
+}
+
+/// Where a program is on PATH.
+pub fn find(program: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path).map(|dir| dir.join(program)).find(|file| file.is_file())
+}
+
+/// The folder of what is built once and kept, the one that devcluster keeps its binaries in.
+pub fn cache() -> anyhow::Result<PathBuf> {
+    let given = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).filter(|dir| dir.is_absolute());
+    let base = match given {
+        Some(dir) => dir,
+        None => PathBuf::from(std::env::var_os("HOME").context("HOME is not set")?).join(".cache"),
+    };
+    Ok(base.join("address-controller-devcluster"))
+}
+
+/// The cargo that runs us.
+pub fn cargo_command() -> Command {
+    Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+}
+
+/// Runs cargo in the workspace, with its output where ours goes.
+pub fn cargo(args: &[&str]) -> anyhow::Result<()> {
+    run(cargo_command().args(args))
+}
+
+/// Runs another command of this program.
+pub fn run_self(args: &[&str]) -> anyhow::Result<()> {
+    let this = std::env::current_exe().context("finding this program")?;
+    run(Command::new(this).args(args))
+}
+
+/// Runs a command in the workspace's folder; an exit other than 0 is an error that shows the command.
+pub fn run(command: &mut Command) -> anyhow::Result<()> {
+    let shown = shown(command);
+    let status = command
+        .current_dir(workspace::root())
+        .status()
+        .with_context(|| format!("running {}", command.get_program().display()))?;
+    if status.success() {
+        return Ok(());
+    }
+    bail!("`{shown}`: {status}");
+}
+
+fn shown(command: &Command) -> String {
+    let program = PathBuf::from(command.get_program());
+    let name = program.file_name().unwrap_or_else(|| command.get_program());
+    let words = std::iter::once(name).chain(command.get_args());
+    words.map(OsStr::to_string_lossy).collect::<Vec<_>>().join(" ")
+}
+
+fn is_root() -> bool {
+    let id = Command::new("id").arg("-u").output();
+    id.is_ok_and(|output| output.stdout.trim_ascii() == b"0")
+}

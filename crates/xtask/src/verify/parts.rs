@@ -1,0 +1,71 @@
+//! The parts of `verify`, in the order they run: the quick ones first.
+
+use super::deny;
+use crate::tools::{Tool, cargo, run_self};
+
+/// One part.
+pub struct Part {
+    /// What `--only` calls it.
+    pub name: &'static str,
+    /// What it checks.
+    pub about: &'static str,
+    /// Programs it cannot do without.
+    pub needs: &'static [Tool],
+    /// The check.
+    pub run: fn() -> anyhow::Result<()>,
+}
+
+/// Every part. A further check is one more row.
+pub const PARTS: &[Part] = &[
+    Part { name: "fmt", about: "the code is formatted", needs: &[], run: fmt },
+    Part { name: "clippy", about: "no lint speaks, in any target", needs: &[Tool::Cc], run: clippy },
+    Part { name: "gen", about: "generated files are what the types say", needs: &[], run: generated },
+    Part { name: "deps", about: "no crate depends on what it must not", needs: &[Tool::Cc], run: deps },
+    Part {
+        name: "deny",
+        about: "licences, bans and sources of dependencies",
+        needs: &[Tool::Cc],
+        run: deny::run,
+    },
+    Part { name: "unit", about: "tests that need no control plane", needs: &[Tool::Cc], run: unit },
+    Part { name: "devcluster", about: "the control plane itself", needs: &[Tool::Go], run: devcluster },
+    Part { name: "charts", about: "charts lint and render as recorded", needs: &[Tool::Go], run: charts },
+    Part { name: "e2e", about: "everything together, on a real control plane", needs: &[Tool::Go], run: e2e },
+    Part { name: "demo", about: "the walk through the README", needs: &[Tool::Go], run: demo },
+];
+
+fn fmt() -> anyhow::Result<()> {
+    cargo(&["fmt", "--all", "--check"])
+}
+
+fn clippy() -> anyhow::Result<()> {
+    cargo(&["clippy", "--workspace", "--all-targets", "--", "--deny", "warnings"])
+}
+
+fn generated() -> anyhow::Result<()> {
+    run_self(&["gen", "--check"])
+}
+
+fn deps() -> anyhow::Result<()> {
+    cargo(&["test", "--package", "xtask", "--test", "dependencies"])
+}
+
+fn unit() -> anyhow::Result<()> {
+    cargo(&["test", "--workspace", "--exclude", "e2e", "--exclude", "devcluster"])
+}
+
+fn devcluster() -> anyhow::Result<()> {
+    cargo(&["test", "--package", "devcluster"])
+}
+
+fn charts() -> anyhow::Result<()> {
+    cargo(&["test", "--package", "xtask", "--test", "charts", "--", "--ignored"])
+}
+
+fn e2e() -> anyhow::Result<()> {
+    cargo(&["test", "--package", "e2e"])
+}
+
+fn demo() -> anyhow::Result<()> {
+    run_self(&["demo", "--exit"])
+}
