@@ -9,6 +9,7 @@ use kube::api::{Api, PostParams};
 
 use crate::cluster::{self, Cluster};
 use crate::kubeconfig::{self, Credentials, Server};
+use crate::proxy::Proxy;
 use crate::{Error, Result, probe};
 
 const TOKEN_SECONDS: i64 = 24 * 3600;
@@ -40,6 +41,26 @@ impl Cluster {
         let server = Server { url: self.server_url(), ca_pem: Some(self.ca_pem()) };
         kubeconfig::write(&path, &server, &user, &Credentials::Token(&token))?;
         Ok(path)
+    }
+
+    /// A kubeconfig of a service account whose requests go through a proxy, for faults at exact moments.
+    pub async fn kubeconfig_via(
+        &self,
+        proxy: &Proxy,
+        namespace: &str,
+        service_account: &str,
+    ) -> Result<PathBuf> {
+        let token = self.token_for(namespace, service_account).await?;
+        let user = format!("{namespace}-{service_account}");
+        let port = proxy.url().rsplit(':').next().unwrap_or_default();
+        let path = self.run_dir().join("kubeconfigs").join(format!("{user}-via-{port}.kubeconfig"));
+        proxy.write_kubeconfig(&path, &user, &token)?;
+        Ok(path)
+    }
+
+    /// A fault-injecting proxy before this cluster's API server; as many as there are identities to tell apart.
+    pub async fn proxy(&self) -> Result<Proxy> {
+        Proxy::start(self.server_url(), self.ca_pem()).await
     }
 
     /// A client of a service account: it can what its roles let it.

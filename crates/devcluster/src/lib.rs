@@ -29,6 +29,7 @@ mod ports;
 mod probe;
 mod process;
 mod progress;
+pub mod proxy;
 mod spawner;
 mod state;
 
