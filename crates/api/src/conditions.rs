@@ -12,7 +12,7 @@ pub mod types {
     pub const READY: &str = "Ready";
     /// On addresses: the text is valid and no older object has the IP.
     pub const VALID: &str = "Valid";
-    /// On addresses: `MetalLB` really has the IP assigned to the placeholder.
+    /// On addresses: MetalLB really has the IP assigned to the placeholder.
     pub const HELD: &str = "Held";
     /// On addresses: a Service has the address and is served by it.
     pub const ASSOCIATED: &str = "Associated";
@@ -32,33 +32,29 @@ pub fn set(
     message: &str,
 ) -> bool {
     let status = if status { "True" } else { "False" };
-    match conditions.iter_mut().find(|condition| condition.type_ == kind) {
-        Some(old) => {
-            let same = old.status == status && old.reason == reason && old.message == message;
-            if same && old.observed_generation == generation {
-                return false;
-            }
-            if old.status != status {
-                old.last_transition_time = Time(now);
-            }
-            status.clone_into(&mut old.status);
-            reason.clone_into(&mut old.reason);
-            message.clone_into(&mut old.message);
-            old.observed_generation = generation;
-            true
+    if let Some(old) = conditions.iter_mut().find(|condition| condition.type_ == kind) {
+        let same = old.status == status && old.reason == reason && old.message == message;
+        if same && old.observed_generation == generation {
+            return false;
         }
-        None => {
-            conditions.push(Condition {
-                type_: kind.to_owned(),
-                status: status.to_owned(),
-                reason: reason.to_owned(),
-                message: message.to_owned(),
-                last_transition_time: Time(now),
-                observed_generation: generation,
-            });
-            true
+        if old.status != status {
+            old.last_transition_time = Time(now);
         }
+        status.clone_into(&mut old.status);
+        reason.clone_into(&mut old.reason);
+        message.clone_into(&mut old.message);
+        old.observed_generation = generation;
+        return true;
     }
+    conditions.push(Condition {
+        type_: kind.to_owned(),
+        status: status.to_owned(),
+        reason: reason.to_owned(),
+        message: message.to_owned(),
+        last_transition_time: Time(now),
+        observed_generation: generation,
+    });
+    true
 }
 
 /// Removes the condition `kind` and says whether it was there.

@@ -42,7 +42,7 @@ impl Ip {
         }
     }
 
-    /// Parses what `MetalLB` honours in a pin (contract §7): white space around the address, any spelling of
+    /// Parses what MetalLB honours in a pin (contract §7): white space around the address, any spelling of
     /// IPv6, and IPv4-mapped text, which means the IPv4 address.
     ///
     /// # Errors

@@ -49,7 +49,7 @@ pub mod driver {
     pub const OBSERVED: &str = "metallb.drivers.local.sdn.cozystack.io/observed";
 }
 
-/// `MetalLB`'s names, as far as they are read or written here.
+/// MetalLB's names, as far as they are read or written here.
 pub mod metallb {
     /// Annotation: the IPs a Service asks for, comma separated.
     pub const PIN: &str = "metallb.io/loadBalancerIPs";

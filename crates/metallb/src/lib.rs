@@ -1,7 +1,7 @@
-//! The `MetalLB` driver's decisions: reservation, holding, handoff. No I/O.
+//! The MetalLB driver's decisions: reservation, holding, handoff. No I/O.
 //!
 //! [`Driver`] is the brain of `metallb-iad`. It reads classes, addresses, claims, Services, pools, namespaces
-//! and `MetalLB`'s failure events into an [`Index`](index::Index) and answers each dirty key with a plan:
+//! and MetalLB's failure events into an [`Index`](index::Index) and answers each dirty key with a plan:
 //!
 //! - [`decide::class`]: may new reservations be made (contract §8)?
 //! - [`decide::claim`]: reservation of what a claim lacks (§9);
@@ -30,9 +30,9 @@ use plan::{Brain, Change, Moment, Plan};
 pub struct Config {
     /// The namespace in which placeholders live.
     pub placeholder_namespace: String,
-    /// The namespace of `MetalLB`'s objects.
+    /// The namespace of MetalLB's objects.
     pub metallb_namespace: String,
-    /// The load balancer class of the `MetalLB` this driver fronts; none for the default implementation.
+    /// The load balancer class of the MetalLB this driver fronts; none for the default implementation.
     pub lb_class: Option<String>,
     /// Whether associated Services carry a finalizer, so that deletion is a handoff too.
     pub hold_on_delete: bool,

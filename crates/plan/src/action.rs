@@ -84,7 +84,7 @@ impl Action {
 
     /// A patch of the status subresource; `body` is the content of `status`.
     pub fn patch_status(target: Target, body: Value) -> Self {
-        Self::Patch { target, status: true, body: serde_json::json!({ "status": body }), refused: None }
+        Self::Patch { target, status: true, body: status_body(body), refused: None }
     }
 
     /// A creation.
@@ -101,6 +101,10 @@ impl Action {
     pub const fn is_write(&self) -> bool {
         matches!(self, Self::Create { .. } | Self::Patch { .. } | Self::Delete { .. })
     }
+}
+
+fn status_body(status: Value) -> Value {
+    Value::Object(std::iter::once(("status".to_owned(), status)).collect())
 }
 
 /// What is to be done about one key. At rest it is empty.

@@ -20,9 +20,9 @@ pub enum Kind {
     Service,
     /// A core `Namespace`.
     Namespace,
-    /// A core `Event` of `MetalLB` about a placeholder.
+    /// A core `Event` of MetalLB about a placeholder.
     Event,
-    /// A `MetalLB` `IPAddressPool`.
+    /// A MetalLB `IPAddressPool`.
     Pool,
 }
 

@@ -52,10 +52,6 @@ impl<K: Eq + Hash + Clone, T> Store<K, T> {
 
     /// Takes in an object. `None` if it tells nothing new; else what was there before, for the secondary
     /// keys.
-    #[expect(
-        clippy::option_option,
-        reason = "nothing new, new in place of nothing, new in place of an old one"
-    )]
     pub fn put(&mut self, key: K, object: Arc<T>) -> Option<Option<Arc<T>>> {
         let meta = (self.meta)(&object);
         if meta.uid.as_ref().is_some_and(|uid| self.deleted_by_us.contains(uid)) {

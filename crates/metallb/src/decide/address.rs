@@ -92,7 +92,7 @@ pub(super) fn hold(index: &Index, unit: &Unit, address: &Arc<IPAddress>, moment:
     tell_held(index, address, keeper, ip, moment, plan);
 }
 
-/// The condition `Held`: whether `MetalLB` really has the IP assigned to the placeholder, and if not, who has
+/// The condition `Held`: whether MetalLB really has the IP assigned to the placeholder, and if not, who has
 /// it or why.
 fn tell_held(
     index: &Index,
@@ -130,10 +130,9 @@ fn tell_held(
 /// The sharing key of a new hold: one with the other placeholders of the claim, so that a dual-stack Service
 /// can share with all of them.
 fn hold_key(index: &Index, unit: &Unit, moment: &Moment) -> String {
-    let siblings = unit.addresses.iter().flat_map(|address| index.placeholders_of(&address.key()));
+    let mut siblings = unit.addresses.iter().flat_map(|address| index.placeholders_of(&address.key()));
     siblings
-        .filter_map(|placeholder| placeholder.sharing_key().filter(|key| is_our_key(key)).map(str::to_owned))
-        .next()
+        .find_map(|placeholder| placeholder.sharing_key().filter(|key| is_our_key(key)).map(str::to_owned))
         .unwrap_or_else(|| sharing_key(moment.entropy))
 }
 

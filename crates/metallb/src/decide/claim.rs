@@ -1,9 +1,9 @@
 //! Contract §9: reservation. What a live claim of ours lacks is drawn from the class's pool by an allocation
 //! placeholder, and recorded.
 //!
-//! **Invariant:** nobody of ours queues in `MetalLB`. A placeholder is made only when the pool is known (or
+//! **Invariant:** nobody of ours queues in MetalLB. A placeholder is made only when the pool is known (or
 //! not known not) to have room for this claim in its turn and no address of the pool is unheld; it is
-//! withdrawn when `MetalLB` says there is none.
+//! withdrawn when MetalLB says there is none.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,7 +24,7 @@ use crate::index::{Index, class_name};
 use crate::parse::service::{View, is_our_key, sharing_key};
 
 /// The shortest and the longest wait before a failed reservation is tried again without a change of the pool.
-const BACKOFF: (Duration, Duration) = (Duration::from_secs(1), Duration::from_mins(5));
+const BACKOFF: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(300));
 
 /// The families for which a reservation is to be made now. None while the claim is not ours to serve, names
 /// an address, waits for a `Released` one of its own name (§12, *Restore*), or was bound before (§4.8: a lost
@@ -171,7 +171,7 @@ fn exhausted(pool: &str, family: Family, words: Option<&str>) -> String {
     )
 }
 
-/// `MetalLB` said that it cannot serve the placeholder: it must not queue, so it is withdrawn.
+/// MetalLB said that it cannot serve the placeholder: it must not queue, so it is withdrawn.
 fn watch_for_refusal(
     index: &mut Index,
     claim: &Arc<IPAddressClaim>,
@@ -189,7 +189,7 @@ fn watch_for_refusal(
     plan.standing.push(Event::warning(&Object::Claim(Arc::clone(claim)), "PoolExhausted", "Reserve", note));
 }
 
-/// Records the address that `MetalLB` assigned: pins the placeholder to it, then makes the ledger object.
+/// Records the address that MetalLB assigned: pins the placeholder to it, then makes the ledger object.
 fn record(
     index: &mut Index,
     claim: &Arc<IPAddressClaim>,
@@ -201,7 +201,7 @@ fn record(
 ) {
     let object = Object::Claim(Arc::clone(claim));
     let name = ip.object_name();
-    let rival = index.addresses_of_ip(ip).next().map(|address| address.name_any());
+    let rival = index.addresses_of_ip(ip).next().map(ResourceExt::name_any);
     let rival = rival.or_else(|| index.addresses.get(&name).map(|address| address.name_any()));
     if let Some(rival) = rival {
         // It belongs to somebody else's claim: given back at once, the rightful hold re-arms.

@@ -1,7 +1,7 @@
 //! Contract §11: the handoff. Two holders for a moment, never none.
 //!
 //! Forward: record in the ledger, pin the Service beside the placeholder under one sharing key, see it
-//! served, give the placeholder another key so that `MetalLB` takes the IP off it, delete it, take the key off
+//! served, give the placeholder another key so that MetalLB takes the IP off it, delete it, take the key off
 //! the Service. Reverse: the same way back. Each step is derived from what the cluster shows, so that a crash
 //! after any of them is continued by the next decision.
 
@@ -284,18 +284,18 @@ fn clear(
         let to = ServiceKey::new(&index.config.placeholder_namespace, placeholder::hold_name(address));
         let to = hold.map_or(to, |hold| View::key(&**hold));
         let started = hold.and_then(|hold| hold.annotation(driver::HANDOFF_STARTED)?.parse().ok());
-        let held = address.ip().is_ok_and(|ip| hold.is_some_and(|hold| hold.ingress().contains(&ip)));
+        let assigned = address.ip().is_ok_and(|ip| hold.is_some_and(|hold| hold.ingress().contains(&ip)));
         if holds.is_empty() {
             arm(index, unit, address, &sharing_key(moment.entropy), None, plan);
         }
         let mut edit = Edit::of(address);
         edit.disassociate(&to.to_string(), started.unwrap_or(moment.now), moment.now);
-        let (reason, message) = if held {
+        let (reason, message) = if assigned {
             ("Held", format!("placeholder {to} holds the address"))
         } else {
             ("NotAssigned", format!("MetalLB has not assigned the address to placeholder {to}"))
         };
-        edit.condition(types::HELD, held, reason, &message, moment.now);
+        edit.condition(types::HELD, assigned, reason, &message, moment.now);
         plan.actions.extend(edit.action());
         // A hold that still wears the last tenant's shape never shares with the next.
         if let Some(hold) = hold

@@ -186,7 +186,7 @@ fn refuse(object: &Object, name: &ServiceKey, addresses: &[Arc<IPAddress>], word
     }
 }
 
-/// Whether `MetalLB` would serve the Service with these addresses, by its semantics of v0.15 and v0.16
+/// Whether MetalLB would serve the Service with these addresses, by its semantics of v0.15 and v0.16
 /// (contract §11).
 ///
 /// # Errors
@@ -254,7 +254,7 @@ fn families(service: &Service, ips: &[Ip]) -> Result<(), String> {
     Ok(())
 }
 
-/// What somebody else asked of `MetalLB` on this Service is never overwritten.
+/// What somebody else asked of MetalLB on this Service is never overwritten.
 fn foreign_wishes(index: &Index, service: &Service) -> Result<(), String> {
     let ours = service.is_pinned_by_us()
         || index.addresses_of_service(&View::key(service)).any(|address| is_holder(address, service));

@@ -56,7 +56,7 @@ impl Index {
             }
             Object::Pool(new) => {
                 if self.raw_pools.put(new.name_any(), Arc::clone(&new)).is_some() {
-                    self.pool_changed(&new.name_any(), Some(Pool::of(&new)), dirty);
+                    self.pool_changed(&new.name_any(), Some(&Pool::of(&new)), dirty);
                 }
             }
             Object::Event(new) => self.failed(&new, dirty),

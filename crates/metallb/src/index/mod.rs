@@ -22,7 +22,7 @@ use crate::{Config, Key};
 use many::Many;
 pub use waiting::class_name;
 
-/// What `MetalLB` last said about a Service it could not serve.
+/// What MetalLB last said about a Service it could not serve.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
     /// The uid of the Service it spoke of.

@@ -99,7 +99,7 @@ impl Index {
         self.classes_by_pool.get(&pool.to_owned()).filter(|other| *other != class).cloned().collect()
     }
 
-    /// What `MetalLB` last said about this Service, if it still stands.
+    /// What MetalLB last said about this Service, if it still stands.
     pub fn failure(&self, service: &Service) -> Option<&Failure> {
         self.failures.get(&View::key(service)).filter(|failure| failure.uid == service.object_uid())
     }

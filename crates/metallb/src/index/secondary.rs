@@ -166,13 +166,13 @@ impl Index {
         keys
     }
 
-    pub(super) fn pool_changed(&mut self, name: &str, new: Option<Pool>, dirty: &mut Dirty) {
-        let old = match &new {
+    pub(super) fn pool_changed(&mut self, name: &str, new: Option<&Pool>, dirty: &mut Dirty) {
+        let old = match new {
             Some(pool) => self.pools.insert(name.to_owned(), pool.clone()),
             None => self.pools.remove(name),
         };
         let classes: Vec<String> = self.classes_by_pool.get(&name.to_owned()).cloned().collect();
-        let same = matches!((&old, &new), (Some(old), Some(new)) if old.same_spec(new));
+        let same = matches!((&old, new), (Some(old), Some(new)) if old.same_spec(new));
         for class in classes {
             if same {
                 self.mark_first_waiting(&class, dirty);
@@ -183,7 +183,7 @@ impl Index {
         }
     }
 
-    /// `MetalLB` could not serve a Service: remembered for placeholders only.
+    /// MetalLB could not serve a Service: remembered for placeholders only.
     pub(super) fn failed(&mut self, event: &Event, dirty: &mut Dirty) {
         let about = &event.involved_object;
         let key = ServiceKey::new(

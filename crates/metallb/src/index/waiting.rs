@@ -57,7 +57,7 @@ impl Index {
         self.waiting.count(&class) <= room || self.waiting.get(&class).take(room).any(|(_, key)| key == claim)
     }
 
-    /// An address of this class that lies in its pool and that no Service shows: whoever queues in `MetalLB`
+    /// An address of this class that lies in its pool and that no Service shows: whoever queues in MetalLB
     /// now could be given it.
     pub fn unheld_in_pool(&self, class: &str) -> Option<&AddressName> {
         let (_, pool) = self.pool_of_class(class)?;

@@ -36,9 +36,8 @@ pub fn pool_name(parameters: Option<&Map<String, Value>>) -> Result<String, Para
         return Err(ParametersError::Unknown(field.clone()));
     }
     match parameters.get("pool") {
-        None => Err(ParametersError::NoPool),
         Some(Value::String(name)) if !name.is_empty() => Ok(name.clone()),
-        Some(Value::String(_)) => Err(ParametersError::NoPool),
+        None | Some(Value::String(_)) => Err(ParametersError::NoPool),
         Some(other) => Err(ParametersError::NotAName(other.to_string())),
     }
 }

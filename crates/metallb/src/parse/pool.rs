@@ -1,4 +1,4 @@
-//! A view of `MetalLB`'s `IPAddressPool` (contract §7, §8), by the semantics of `MetalLB` v0.15.
+//! A view of MetalLB's `IPAddressPool` (contract §7, §8), by the semantics of MetalLB v0.15.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -13,7 +13,7 @@ use serde::Deserialize;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Pool {
     ranges: Vec<(IpAddr, IpAddr)>,
-    /// Whether `MetalLB` gives addresses of this pool to Services that ask for none; absent means it does.
+    /// Whether MetalLB gives addresses of this pool to Services that ask for none; absent means it does.
     pub auto_assign: bool,
     avoid_buggy_ips: bool,
     allocation: Option<Allocation>,
@@ -48,7 +48,7 @@ struct Status {
 }
 
 impl Pool {
-    /// Reads a pool. What cannot be read counts as absent: `MetalLB` itself refuses such a pool.
+    /// Reads a pool. What cannot be read counts as absent: MetalLB itself refuses such a pool.
     pub fn of(object: &DynamicObject) -> Self {
         let spec: Spec = object
             .data
@@ -65,7 +65,7 @@ impl Pool {
         }
     }
 
-    /// Whether `MetalLB` would assign this IP from the pool: `avoidBuggyIPs` excludes `.0` and `.255`.
+    /// Whether MetalLB would assign this IP from the pool: `avoidBuggyIPs` excludes `.0` and `.255`.
     pub fn contains(&self, ip: Ip) -> bool {
         if self.avoid_buggy_ips
             && let IpAddr::V4(v4) = ip.addr()
@@ -78,7 +78,7 @@ impl Pool {
         })
     }
 
-    /// How many addresses of this family `MetalLB` says are free; `None` when it does not say.
+    /// How many addresses of this family MetalLB says are free; `None` when it does not say.
     pub fn available(&self, family: Family) -> Option<usize> {
         let status = self.status.as_ref()?;
         let count = match family {

@@ -1,4 +1,4 @@
-//! A view of a Service: what it asks of `MetalLB`, what it has, and what of it is ours (contract §7).
+//! A view of a Service: what it asks of MetalLB, what it has, and what of it is ours (contract §7).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -33,7 +33,7 @@ pub trait View {
     /// The IPs it asks for, by either spelling of the annotation. The stable key wins, even when empty.
     ///
     /// # Errors
-    /// The part that is no address: `MetalLB` refuses the whole pin then.
+    /// The part that is no address: MetalLB refuses the whole pin then.
     fn pin(&self) -> Result<BTreeSet<Ip>, IpError>;
     /// The sharing key, by either spelling.
     fn sharing_key(&self) -> Option<&str>;
@@ -45,7 +45,7 @@ pub trait View {
     }
     /// Whether `name` is among the finalizers.
     fn has_finalizer(&self, name: &str) -> bool;
-    /// The backend shape that `MetalLB` compares before two Services share an IP.
+    /// The backend shape that MetalLB compares before two Services share an IP.
     fn shape(&self) -> Shape;
     /// The ports it occupies on its IPs, as protocol and number.
     fn ports(&self) -> BTreeSet<(String, i32)>;
