@@ -13,6 +13,8 @@ mod apply;
 pub mod args;
 mod caches;
 mod events;
+#[cfg(test)]
+mod fake;
 pub mod feed;
 mod leader;
 pub mod logs;
