@@ -28,6 +28,18 @@ pub enum Error {
         /// The last lines of that output.
         tail: String,
     },
+    /// The witness did not see everything.
+    #[error("the witness of the Services' statuses missed something: {words}")]
+    Witness {
+        /// What happened.
+        words: String,
+    },
+    /// Our own controllers could not be built.
+    #[error("building address-controller and metallb-iad failed ({status}); what cargo said stands above")]
+    Controllers {
+        /// How cargo ended.
+        status: String,
+    },
     /// A file or process operation failed.
     #[error("{what}: {source}")]
     Io {

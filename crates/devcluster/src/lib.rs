@@ -1,6 +1,6 @@
 //! A real control plane on this machine, built from Go modules.
 //!
-//! [`Cluster::start`] brings up etcd, kube-apiserver, kube-controller-manager and the `MetalLB` controller as child
+//! [`Cluster::start`] brings up etcd, kube-apiserver, kube-controller-manager and the MetalLB controller as child
 //! processes with their own run folder, ports and certificates, and ends them with the handle. Binaries are built
 //! once from pinned `go.mod` files and kept in a cache ([`binaries`]). Nothing runs pods: our own controllers run on
 //! the host with the service accounts their chart made ([`Cluster::kubeconfig_for`],
@@ -31,7 +31,9 @@ mod process;
 mod progress;
 pub mod proxy;
 mod spawner;
+mod stack;
 mod state;
+mod witness;
 
 pub use cluster::Cluster;
 pub use command::{CommandSpec, ControllerSpec};
@@ -41,3 +43,5 @@ pub use identity::client_of;
 pub use options::{Families, Options};
 pub use parts::Part;
 pub use process::{Exit, Process};
+pub use stack::{Controller, Controllers, RunOptions, workspace};
+pub use witness::{Holders, Witness};

@@ -32,6 +32,13 @@ impl Ports {
     }
 }
 
+/// Two free ports, for a controller's metrics and probes.
+pub(crate) fn pair() -> Result<(u16, u16)> {
+    let held = [free()?, free()?];
+    let [metrics, probes] = held.each_ref().map(|(port, _)| *port);
+    Ok((metrics, probes))
+}
+
 /// A free port below the ephemeral range.
 ///
 /// Port 0 would give an ephemeral one, which any client connection on the machine may take while a part is stopped,
@@ -48,7 +55,7 @@ fn free() -> Result<(u16, TcpListener)> {
     Err(Error::NoFreePort { low: LOW, high })
 }
 
-/// Binds every address of the port, as `MetalLB` does, or loopback where IPv6 is off.
+/// Binds every address of the port, as MetalLB does, or loopback where IPv6 is off.
 fn bind(port: u16) -> Option<TcpListener> {
     TcpListener::bind((Ipv6Addr::UNSPECIFIED, port))
         .or_else(|error| match error.kind() {

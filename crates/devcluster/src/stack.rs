@@ -1,0 +1,196 @@
+//! This project on the cluster: its charts installed, its controllers built and run with the charts' service accounts.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use crate::cluster::Cluster;
+use crate::process::Process;
+use crate::{ControllerSpec, Error, Result, ports};
+
+/// One of the two controllers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Controller {
+    /// `address-controller`.
+    Core,
+    /// `metallb-iad`.
+    Driver,
+}
+
+impl Controller {
+    /// The name of the part: what `cargo xtask stop` takes.
+    pub const fn part(self) -> &'static str {
+        match self {
+            Self::Core => "core",
+            Self::Driver => "driver",
+        }
+    }
+
+    /// The name of the chart, the binary and the service account.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Core => "address-controller",
+            Self::Driver => "metallb-iad",
+        }
+    }
+
+    /// The namespace its chart is installed in; the driver's placeholders live there too.
+    pub const fn namespace(self) -> &'static str {
+        match self {
+            Self::Core => "address-controller-system",
+            Self::Driver => "metallb-iad-system",
+        }
+    }
+
+    /// The folder of its chart.
+    pub fn chart(self) -> PathBuf {
+        workspace().join("chart").join(self.name())
+    }
+}
+
+/// The root of the source tree this crate was built from.
+pub fn workspace() -> PathBuf {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent();
+    crates.and_then(Path::parent).map(Path::to_path_buf).unwrap_or_default()
+}
+
+/// The binaries of both controllers.
+#[derive(Clone, Debug)]
+pub struct Controllers {
+    core: PathBuf,
+    driver: PathBuf,
+}
+
+impl Controllers {
+    /// Builds both with cargo, optimised for benchmarks and unoptimised for everything else.
+    ///
+    /// # Errors
+    /// When cargo fails; its words go to standard error.
+    pub async fn build(release: bool) -> Result<Self> {
+        let mut command = tokio::process::Command::new(std::env::var_os("CARGO").unwrap_or("cargo".into()));
+        command.current_dir(workspace()).args([
+            "build",
+            "--quiet",
+            "--message-format=json-render-diagnostics",
+        ]);
+        for controller in [Controller::Core, Controller::Driver] {
+            command.args(["--package", controller.name()]);
+        }
+        if release {
+            command.arg("--release");
+        }
+        let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn();
+        let output = child.map_err(Error::io("running cargo"))?.wait_with_output().await;
+        let output = output.map_err(Error::io("running cargo"))?;
+        let text = String::from_utf8_lossy(&output.stdout);
+        let built = |controller: Controller| {
+            executables(&text).find(|path| path.file_name().is_some_and(|name| name == controller.name()))
+        };
+        match (output.status.success(), built(Controller::Core), built(Controller::Driver)) {
+            (true, Some(core), Some(driver)) => Ok(Self { core, driver }),
+            _ => Err(Error::Controllers { status: output.status.to_string() }),
+        }
+    }
+
+    /// The binary of one.
+    pub fn binary(&self, controller: Controller) -> &Path {
+        match controller {
+            Controller::Core => &self.core,
+            Controller::Driver => &self.driver,
+        }
+    }
+}
+
+fn executables(messages: &str) -> impl Iterator<Item = PathBuf> {
+    messages
+        .lines()
+        .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
+        .filter_map(|message| message.get("executable")?.as_str().map(PathBuf::from))
+}
+
+/// How a controller is to run.
+#[derive(Clone, Debug, Default)]
+pub struct RunOptions {
+    /// The part's name; the controller's own if empty.
+    pub name: String,
+    /// Further flags.
+    pub args: Vec<String>,
+    /// The kubeconfig; that of the chart's service account if none, straight to the API server.
+    pub kubeconfig: Option<PathBuf>,
+    /// Whether it takes part in the leader election.
+    pub leader_elect: bool,
+}
+
+impl Cluster {
+    /// Installs both charts by helm, or upgrades them, with further arguments of helm (`--set` …).
+    ///
+    /// # Errors
+    /// What helm said.
+    pub async fn install_charts(&self, core: &[&str], driver: &[&str]) -> Result<()> {
+        self.install_chart(Controller::Core, core).await?;
+        self.install_chart(Controller::Driver, driver).await
+    }
+
+    /// Installs or upgrades one chart by helm.
+    ///
+    /// # Errors
+    /// What helm said.
+    pub async fn install_chart(&self, controller: Controller, args: &[&str]) -> Result<()> {
+        let chart = controller.chart();
+        let chart = chart.to_string_lossy();
+        let mut all = vec!["upgrade", "--install", controller.name(), &chart];
+        all.extend(["--namespace", controller.namespace(), "--create-namespace"]);
+        all.extend(args);
+        self.helm(&all).await.map(|_| ())
+    }
+
+    /// Runs a controller with its chart's service account, and waits until its caches are complete.
+    ///
+    /// # Errors
+    /// When it ends before it is ready; the message has its last log lines.
+    pub async fn run_controller(
+        &self,
+        controllers: &Controllers,
+        controller: Controller,
+        options: RunOptions,
+    ) -> Result<Process> {
+        let spec = self.controller_spec(controllers, controller, options).await?;
+        self.spawn_controller(spec).await
+    }
+
+    /// What [`Self::run_controller`] runs.
+    ///
+    /// # Errors
+    /// When the service account has no token: the chart is not installed.
+    pub async fn controller_spec(
+        &self,
+        controllers: &Controllers,
+        controller: Controller,
+        options: RunOptions,
+    ) -> Result<ControllerSpec> {
+        let namespace = controller.namespace();
+        let kubeconfig = match options.kubeconfig {
+            Some(kubeconfig) => kubeconfig,
+            None => self.kubeconfig_for(namespace, controller.name()).await?,
+        };
+        let (metrics, probes) = ports::pair()?;
+        let name = if options.name.is_empty() { controller.part().to_owned() } else { options.name };
+        let mut args = vec![
+            format!("--metrics-bind-address=127.0.0.1:{metrics}"),
+            format!("--health-probe-bind-address=127.0.0.1:{probes}"),
+            format!("--leader-elect={}", options.leader_elect),
+        ];
+        args.extend(options.args);
+        Ok(ControllerSpec {
+            binary: controllers.binary(controller).to_owned(),
+            args,
+            env: BTreeMap::from([
+                ("POD_NAMESPACE".to_owned(), namespace.to_owned()),
+                ("POD_NAME".to_owned(), name.clone()),
+            ]),
+            name,
+            kubeconfig,
+            ready_url: Some(format!("http://127.0.0.1:{probes}/readyz")),
+        })
+    }
+}
