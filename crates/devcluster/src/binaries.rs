@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use crate::build;
-use crate::components::{Component, METALLB_CRDS};
+use crate::components::Component;
 use crate::{Error, Result};
 
 /// Where a component's binary is, building it when neither the user nor the cache has it.
@@ -22,10 +22,9 @@ pub async fn ensure_all() -> Result<()> {
     Ok(())
 }
 
-/// The folder with `MetalLB`'s CRDs.
-pub(crate) async fn metallb_crds() -> Result<PathBuf> {
-    let dir = blocking(|| build::ensure(Component::MetallbController.recipe())).await?;
-    Ok(dir.join(METALLB_CRDS))
+/// The folder of MetalLB's controller, with its CRDs and manifests.
+pub(crate) async fn metallb_folder() -> Result<PathBuf> {
+    blocking(|| build::ensure(Component::MetallbController.recipe())).await
 }
 
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {

@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use crate::cache::Slot;
-use crate::components::{Extras, Recipe};
+use crate::components::{Extra, Recipe};
 use crate::progress::Progress;
 use crate::{Error, Result};
 
@@ -55,8 +55,8 @@ fn build(recipe: &Recipe, slot: &Slot, progress: &mut Progress) -> Result<()> {
         &binary.to_string_lossy(),
         recipe.package,
     ])?;
-    if let Some(extras) = &recipe.extras {
-        go.copy_extras(extras, &partial.join(extras.to))?;
+    for extra in recipe.extras {
+        go.copy_extra(extra, &partial.join(extra.to))?;
     }
     // The rename is what makes the slot exist: a build that was killed half-way is never taken for a whole one.
     std::fs::rename(&partial, &slot.dir).map_err(Error::io(format!("moving into {}", slot.dir.display())))?;
@@ -109,15 +109,15 @@ impl Go<'_> {
         })
     }
 
-    fn copy_extras(&mut self, extras: &Extras, to: &Path) -> Result<()> {
-        self.run(&["mod", "download", extras.module])?;
-        let mut command = self.command(&["list", "-m", "-f", "{{.Dir}}", extras.module]);
+    fn copy_extra(&mut self, extra: &Extra, to: &Path) -> Result<()> {
+        self.run(&["mod", "download", extra.module])?;
+        let mut command = self.command(&["list", "-m", "-f", "{{.Dir}}", extra.module]);
         let child = self.spawn(command.stdout(Stdio::piped()).stderr(Stdio::inherit()))?;
         let output = child.wait_with_output().map_err(Error::io("waiting for go list"))?;
         if !output.status.success() {
             return Err(self.failed());
         }
-        let from = PathBuf::from(String::from_utf8_lossy(&output.stdout).trim()).join(extras.from);
+        let from = PathBuf::from(String::from_utf8_lossy(&output.stdout).trim()).join(extra.from);
         std::fs::create_dir_all(to).map_err(Error::io(format!("creating {}", to.display())))?;
         let entries = std::fs::read_dir(&from).map_err(Error::io(format!("listing {}", from.display())))?;
         for entry in entries {

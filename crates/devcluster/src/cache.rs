@@ -59,10 +59,12 @@ fn root() -> Result<PathBuf> {
     Ok(base.join("address-controller-devcluster"))
 }
 
-/// Sixteen hex digits over everything that decides what a binary is: the pinned modules and the flags.
+/// Sixteen hex digits over everything that decides what a binary is: the pinned modules, the flags and
+/// the files beside it.
 fn key(recipe: &Recipe) -> String {
     let mut hash = Sha256::new();
-    for part in [recipe.go_sum, recipe.go_mod, recipe.package, recipe.ldflags] {
+    let extras = recipe.extras.iter().flat_map(|extra| [extra.module, extra.from, extra.to]);
+    for part in [recipe.go_sum, recipe.go_mod, recipe.package, recipe.ldflags].into_iter().chain(extras) {
         hash.update(part.as_bytes());
         hash.update([0]);
     }
@@ -76,6 +78,7 @@ fn key(recipe: &Recipe) -> String {
 mod tests {
     use super::*;
     use crate::Component;
+    use crate::components::Extra;
 
     #[test]
     fn keys_are_sixteen_hex_digits_and_tell_components_apart() {
@@ -96,12 +99,14 @@ mod tests {
             go_mod: "module a",
             go_sum: "sum",
             ldflags: "-s",
-            extras: None,
+            extras: &[],
         };
         assert_eq!(key(&base()), key(&base()));
         assert_ne!(key(&base()), key(&Recipe { go_sum: "other", ..base() }));
         assert_ne!(key(&base()), key(&Recipe { go_mod: "module b", ..base() }));
         assert_ne!(key(&base()), key(&Recipe { ldflags: "-w", ..base() }));
+        let extras = &[Extra { module: "example.org/x", from: "config", to: "config" }];
+        assert_ne!(key(&base()), key(&Recipe { extras, ..base() }));
     }
 
     #[test]

@@ -126,7 +126,7 @@ impl Cluster {
             let command = layout.command(*part).await?;
             processes.insert(part.name().to_owned(), Process::new(command, options.detached));
         }
-        let crds = binaries::metallb_crds().await?;
+        let balancer = binaries::metallb_folder().await?;
         let cluster = Self {
             admin: client(&dir.path.join(ADMIN_KUBECONFIG)).await?,
             dir,
@@ -136,7 +136,7 @@ impl Cluster {
             owned: !options.detached,
             parts: Mutex::new(processes),
         };
-        if let Err(error) = cluster.bring_up(options, &crds).await {
+        if let Err(error) = cluster.bring_up(options, &balancer).await {
             cluster.keep();
             cluster.end_all();
             return Err(error);
@@ -144,11 +144,11 @@ impl Cluster {
         Ok(cluster)
     }
 
-    async fn bring_up(&self, options: &Options, crds: &Path) -> Result<()> {
+    async fn bring_up(&self, options: &Options, metallb: &Path) -> Result<()> {
         self.start_part(Part::Etcd).await?;
         self.start_part(Part::Apiserver).await?;
         let balancer = async {
-            metallb::install(&self.admin, crds, self.process(Part::Apiserver)?.log_path()).await?;
+            metallb::install(&self.admin, metallb, self.process(Part::Apiserver)?.log_path()).await?;
             if options.metallb { self.start_part(Part::Metallb).await } else { Ok(()) }
         };
         let controllers = async {
@@ -194,7 +194,7 @@ impl Cluster {
         self.dir.keep();
     }
 
-    /// Makes an `IPAddressPool` of addresses in any form that `MetalLB` takes: `203.0.113.0/24`, `192.0.2.1-192.0.2.9`.
+    /// Makes an `IPAddressPool` of addresses in any form that MetalLB takes: `203.0.113.0/24`, `192.0.2.1-192.0.2.9`.
     pub async fn create_pool(&self, name: &str, addresses: &[&str], auto_assign: bool) -> Result<()> {
         metallb::create_pool(&self.admin, METALLB_NAMESPACE, name, addresses, auto_assign).await
     }

@@ -11,7 +11,7 @@ pub enum Component {
     Apiserver,
     /// Garbage collector, namespace, service account, quota and endpoint controllers.
     ControllerManager,
-    /// The `MetalLB` controller, with `MetalLB`'s CRDs beside it.
+    /// The MetalLB controller, with MetalLB's CRDs beside it.
     MetallbController,
     /// The chart installer.
     Helm,
@@ -30,23 +30,25 @@ pub(crate) struct Recipe {
     pub(crate) go_sum: &'static str,
     /// What the linker is told.
     pub(crate) ldflags: &'static str,
-    /// Files copied from a module beside the binary.
-    pub(crate) extras: Option<Extras>,
+    /// Folders copied from a module beside the binary.
+    pub(crate) extras: &'static [Extra],
 }
 
-/// Files of a module that are needed at run time.
+/// A folder of a module that is needed at run time.
 #[derive(Debug)]
-pub(crate) struct Extras {
-    /// The module that has them.
+pub(crate) struct Extra {
+    /// The module that has it.
     pub(crate) module: &'static str,
-    /// Their folder inside the module.
+    /// The folder inside the module.
     pub(crate) from: &'static str,
-    /// The folder beside the binary that they are copied to.
+    /// The folder beside the binary that its files are copied to.
     pub(crate) to: &'static str,
 }
 
-/// The folder with `MetalLB`'s CRDs, beside its controller.
+/// The folder with MetalLB's CRDs, beside its controller.
 pub(crate) const METALLB_CRDS: &str = "crds";
+/// The folder with MetalLB's own install manifests, beside its controller.
+pub(crate) const METALLB_MANIFESTS: &str = "manifests";
 
 const KUBERNETES_MOD: &str = include_str!("../go/kubernetes/go.mod");
 const KUBERNETES_SUM: &str = include_str!("../go/kubernetes/go.sum");
@@ -59,7 +61,7 @@ const ETCD: Recipe = Recipe {
     go_mod: include_str!("../go/etcd/go.mod"),
     go_sum: include_str!("../go/etcd/go.sum"),
     ldflags: "-s -w",
-    extras: None,
+    extras: &[],
 };
 
 const APISERVER: Recipe = Recipe {
@@ -68,7 +70,7 @@ const APISERVER: Recipe = Recipe {
     go_mod: KUBERNETES_MOD,
     go_sum: KUBERNETES_SUM,
     ldflags: KUBERNETES_LDFLAGS,
-    extras: None,
+    extras: &[],
 };
 
 const CONTROLLER_MANAGER: Recipe = Recipe {
@@ -77,7 +79,7 @@ const CONTROLLER_MANAGER: Recipe = Recipe {
     go_mod: KUBERNETES_MOD,
     go_sum: KUBERNETES_SUM,
     ldflags: KUBERNETES_LDFLAGS,
-    extras: None,
+    extras: &[],
 };
 
 const METALLB_CONTROLLER: Recipe = Recipe {
@@ -86,7 +88,10 @@ const METALLB_CONTROLLER: Recipe = Recipe {
     go_mod: include_str!("../go/metallb/go.mod"),
     go_sum: include_str!("../go/metallb/go.sum"),
     ldflags: "-s -w",
-    extras: Some(Extras { module: "go.universe.tf/metallb", from: "config/crd/bases", to: METALLB_CRDS }),
+    extras: &[
+        Extra { module: "go.universe.tf/metallb", from: "config/crd/bases", to: METALLB_CRDS },
+        Extra { module: "go.universe.tf/metallb", from: "config/manifests", to: METALLB_MANIFESTS },
+    ],
 };
 
 const HELM: Recipe = Recipe {
@@ -95,7 +100,7 @@ const HELM: Recipe = Recipe {
     go_mod: include_str!("../go/helm/go.mod"),
     go_sum: include_str!("../go/helm/go.sum"),
     ldflags: "-s -w -X helm.sh/helm/v4/internal/version.version=v4.3.1",
-    extras: None,
+    extras: &[],
 };
 
 impl Component {

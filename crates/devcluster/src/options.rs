@@ -34,7 +34,7 @@ pub struct Options {
     pub detached: bool,
     /// The address families of Services.
     pub families: Families,
-    /// Whether `MetalLB`'s controller runs (its CRDs are installed either way).
+    /// Whether MetalLB's controller runs (its CRDs are installed either way).
     pub metallb: bool,
     /// Further flags for kube-apiserver; a flag given here wins over ours.
     pub apiserver_args: Vec<String>,

@@ -19,7 +19,7 @@ pub enum Part {
     Apiserver,
     /// kube-controller-manager.
     ControllerManager,
-    /// The `MetalLB` controller.
+    /// The MetalLB controller.
     Metallb,
 }
 
@@ -60,7 +60,7 @@ rules:
   - level: Metadata
 ";
 
-/// The namespace of `MetalLB` and its pools.
+/// The namespace of MetalLB and its pools.
 pub(crate) const METALLB_NAMESPACE: &str = "metallb-system";
 
 /// Everything that the parts' command lines depend on.
@@ -190,16 +190,16 @@ impl<'a> Layout<'a> {
 pub(crate) const ADMIN_KUBECONFIG: &str = "admin.kubeconfig";
 /// The kubeconfig of kube-controller-manager.
 pub(crate) const CONTROLLER_MANAGER_KUBECONFIG: &str = "controller-manager.kubeconfig";
-/// The kubeconfig of `MetalLB`.
+/// The kubeconfig of MetalLB.
 pub(crate) const METALLB_KUBECONFIG: &str = "metallb.kubeconfig";
 /// The API server's audit log: who asked for what.
 pub(crate) const AUDIT_LOG: &str = "audit.log";
 
 /// Who the parts are to the API server: file, user, group.
 ///
-/// `MetalLB` is an administrator under a name of its own, so that the audit log tells it from the tests.
+/// MetalLB is its own service account, so that its roles hold; by a certificate, which does not run out as tokens do.
 pub(crate) const IDENTITIES: [(&str, &str, Option<&str>); 3] = [
     (ADMIN_KUBECONFIG, "admin", Some("system:masters")),
     (CONTROLLER_MANAGER_KUBECONFIG, "system:kube-controller-manager", None),
-    (METALLB_KUBECONFIG, "metallb-controller", Some("system:masters")),
+    (METALLB_KUBECONFIG, "system:serviceaccount:metallb-system:controller", None),
 ];

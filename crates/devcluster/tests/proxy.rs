@@ -102,9 +102,9 @@ async fn faults_happen_at_exact_moments() {
     let hold = Duration::from_millis(300);
     proxy.add(Rule::when(|call| call.verb == Verb::List && call.resource == "configmaps").delay(hold));
     let started = Instant::now();
-    let list = maps.list(&ListParams::default()).await.unwrap();
+    let listed = maps.list(&ListParams::default()).await.unwrap();
     assert!(started.elapsed() >= hold);
-    let version = list.metadata.resource_version.unwrap();
+    let version = listed.metadata.resource_version.unwrap();
     let mut events = Box::pin(maps.watch(&WatchParams::default(), &version).await.unwrap());
     direct.create(&create, &map("seen")).await.unwrap();
     let event = tokio::time::timeout(Duration::from_secs(10), events.try_next()).await.unwrap().unwrap();

@@ -70,7 +70,7 @@ pub(super) async fn handle(
     };
     if entry.is_none() && after.is_none() {
         return Ok(match upstream.send(request).await {
-            Ok(answer) => answer.map(|body| body.boxed()),
+            Ok(answer) => answer.map(http_body_util::BodyExt::boxed),
             Err(error) => refusal(502, None, &error),
         });
     }
