@@ -300,3 +300,6 @@ impl<B: Brain> Absorb for Engine<B> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
