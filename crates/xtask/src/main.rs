@@ -3,8 +3,11 @@
 //! A command is a module with an `Args` (its flags, documented for `--help`) that has a `run`. To add one: its `mod`
 //! line and one line in [`commands!`].
 
+mod bench;
+mod demo;
 mod generate;
 mod tools;
+mod up;
 mod verify;
 mod workspace;
 
@@ -12,10 +15,10 @@ use clap::{Parser, Subcommand};
 
 /// Makes the enum of commands and their dispatch from one list.
 macro_rules! commands {
-    ($($name:ident => $module:ident,)*) => {
+    ($($name:ident => $args:path,)*) => {
         #[derive(Subcommand)]
         enum Command {
-            $($name($module::Args),)*
+            $($name($args),)*
         }
 
         impl Command {
@@ -29,8 +32,14 @@ macro_rules! commands {
 }
 
 commands! {
-    Gen => generate,
-    Verify => verify,
+    Bench => bench::Args,
+    Demo => demo::Args,
+    Down => up::Down,
+    Gen => generate::Args,
+    Start => up::Start,
+    Stop => up::Stop,
+    Up => up::Up,
+    Verify => verify::Args,
 }
 
 /// The commands of this project.

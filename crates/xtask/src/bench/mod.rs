@@ -1,0 +1,31 @@
+//! `cargo xtask bench`: measurements on the real control plane, one JSON line each. Figures stand in
+//! docs/performance.md.
+
+mod binding;
+mod load;
+mod meter;
+
+use anyhow::Result;
+use clap::Subcommand;
+
+/// Measures the controllers, built optimised, on a control plane of their own.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Subcommand)]
+enum What {
+    Binding(binding::Args),
+}
+
+impl Args {
+    pub(crate) fn run(self) -> Result<()> {
+        tokio::runtime::Runtime::new()?.block_on(async {
+            match self.what {
+                What::Binding(args) => args.run().await,
+            }
+        })
+    }
+}

@@ -1,0 +1,67 @@
+//! `cargo demo`: the flagship flow, told step by step with the real objects, on a real control plane, contended.
+
+mod scene;
+mod story;
+
+use std::time::Instant;
+
+use anyhow::{Context as _, Result};
+use devcluster::{Cluster, Controller, Controllers, Options, RunOptions};
+
+use scene::Scene;
+
+/// Shows the whole promise on a real control plane: an address is reserved, handed to a Service, kept when that is
+/// deleted, and handed to the next, while others wait to take it.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// End when the story is told: with 0 only if every step held.
+    #[arg(long)]
+    exit: bool,
+}
+
+impl Args {
+    pub(crate) fn run(self) -> Result<()> {
+        tokio::runtime::Runtime::new()?.block_on(self.tell())
+    }
+
+    async fn tell(self) -> Result<()> {
+        let started = Instant::now();
+        println!("== a real control plane: etcd, kube-apiserver, kube-controller-manager, MetalLB");
+        println!(
+            "   (built from source at first use, which takes about 20 minutes on 2 cores; then seconds)"
+        );
+        let controllers = Controllers::build(false).await?;
+        let cluster = Cluster::start(Options::default()).await?;
+        cluster.install_charts(&[], &[]).await?;
+        for controller in [Controller::Core, Controller::Driver] {
+            cluster.run_controller(&controllers, controller, RunOptions::default()).await?;
+        }
+        println!("   up after {:.0} s, both charts installed by helm\n", started.elapsed().as_secs_f32());
+
+        let mut scene = Scene::set(&cluster).await?;
+        let told = story::tell(&mut scene).await;
+        if let Err(error) = &told {
+            cluster.keep();
+            println!("\nFAILED: {error:#}\nlogs of every part: {}", cluster.run_dir().display());
+        }
+        if !self.exit {
+            stay(&cluster).await?;
+        }
+        told.context("a step of the story did not hold")
+    }
+}
+
+async fn stay(cluster: &Cluster) -> Result<()> {
+    let kubeconfig = cluster.admin_kubeconfig();
+    println!(
+        "\nThe cluster stays up until Ctrl-C. Try, in another terminal:\n\
+         \n  export KUBECONFIG={}\
+         \n  kubectl get ipaddresses.local.sdn.cozystack.io,ipaddressclaims.local.sdn.cozystack.io,services -A\
+         \n  kubectl -n tenant describe service web-b\
+         \n  kubectl -n tenant annotate service web-b local.sdn.cozystack.io/ip-address-claim-\
+         \n  kubectl -n {} delete services --all   # every hold comes back\n",
+        kubeconfig.display(),
+        Controller::Driver.namespace(),
+    );
+    tokio::signal::ctrl_c().await.context("waiting for Ctrl-C")
+}
