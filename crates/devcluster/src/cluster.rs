@@ -3,11 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-
-use kube::config::{KubeConfigOptions, Kubeconfig};
-use tempfile::TempDir;
 
 use crate::kubeconfig::{self, Credentials, Server};
 use crate::options::Options;
@@ -15,8 +11,10 @@ use crate::parts::{ADMIN_KUBECONFIG, AUDIT_LOG, IDENTITIES, Layout, METALLB_NAME
 use crate::pki::Pki;
 use crate::ports::Ports;
 use crate::process::Process;
+use crate::rundir::RunDir;
 use crate::state::State;
 use crate::{Error, Result, binaries, metallb};
+use kube::config::{KubeConfigOptions, Kubeconfig};
 
 /// How often a start is tried over when another process took one of the chosen ports.
 const PORT_TRIES: usize = 3;
@@ -31,48 +29,6 @@ pub struct Cluster {
     pub(crate) owned: bool,
     pub(crate) admin: kube::Client,
     parts: Mutex<BTreeMap<String, Process>>,
-}
-
-/// The run folder.
-#[derive(Debug)]
-pub(crate) struct RunDir {
-    pub(crate) path: PathBuf,
-    pub(crate) temporary: Mutex<Option<TempDir>>,
-    pub(crate) keep: AtomicBool,
-}
-
-impl RunDir {
-    fn create(options: &Options) -> Result<Self> {
-        let (path, temporary) = if let Some(dir) = &options.dir {
-            std::fs::create_dir_all(dir).map_err(Error::io(format!("creating {}", dir.display())))?;
-            let path = dir.canonicalize().map_err(Error::io(format!("finding {}", dir.display())))?;
-            (path, None)
-        } else {
-            let made = tempfile::Builder::new().prefix("devcluster-").tempdir();
-            let dir = made.map_err(Error::io("creating a run folder"))?;
-            (dir.path().to_owned(), Some(dir))
-        };
-        // A detached run outlives this process, and so does its folder.
-        Ok(Self { path, temporary: Mutex::new(temporary), keep: AtomicBool::new(options.detached) })
-    }
-
-    fn existing(path: PathBuf) -> Self {
-        Self { path, temporary: Mutex::new(None), keep: AtomicBool::new(true) }
-    }
-
-    fn keep(&self) {
-        self.keep.store(true, Ordering::Relaxed);
-    }
-}
-
-impl Drop for RunDir {
-    fn drop(&mut self) {
-        let temporary = self.temporary.get_mut().unwrap_or_else(PoisonError::into_inner).take();
-        let keep = self.keep.load(Ordering::Relaxed) || std::thread::panicking();
-        if let Some(dir) = temporary.filter(|_| keep) {
-            eprintln!("devcluster: the run folder is kept: {}", dir.keep().display());
-        }
-    }
 }
 
 impl Cluster {

@@ -114,6 +114,12 @@ pub enum Error {
         /// The name asked for.
         name: String,
     },
+    /// The given run folder is in use.
+    #[error("{} has a run that is up: attach to it, or take it down first", dir.display())]
+    AlreadyUp {
+        /// The folder.
+        dir: PathBuf,
+    },
     /// A process was expected to run.
     #[error("{part} is not running: start it first")]
     NotRunning {

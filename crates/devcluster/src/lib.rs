@@ -30,6 +30,7 @@ mod probe;
 mod process;
 mod progress;
 pub mod proxy;
+mod rundir;
 mod spawner;
 mod stack;
 mod state;

@@ -103,10 +103,15 @@ impl Cluster {
         }
     }
 
-    /// Writes `state.json`.
+    /// Writes `state.json`, keeping what another handle has started of this run.
     pub(crate) fn record(&self) -> Result<()> {
-        let parts =
-            self.parts().iter().map(|(name, process)| (name.clone(), PartState::of(process))).collect();
+        let mut parts = State::read(self.run_dir()).map(|state| state.parts).unwrap_or_default();
+        parts.retain(|_, part| part.lives());
+        for (name, process) in self.parts().iter() {
+            if process.is_running() || !parts.contains_key(name) {
+                parts.insert(name.clone(), PartState::of(process));
+            }
+        }
         let state =
             State { server_url: self.server_url.clone(), admin_kubeconfig: self.admin_kubeconfig(), parts };
         state.write(self.run_dir())

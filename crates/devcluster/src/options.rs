@@ -27,8 +27,8 @@ impl Families {
 /// What [`crate::Cluster::start`] is asked for; the default suits a test.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The run folder. `None` makes a temporary one, removed with the handle unless something failed; a given one is
-    /// left in place.
+    /// The run folder. `None` makes a temporary one, removed with the handle unless something failed. A given one is
+    /// left in place; data and logs of an earlier run in it are cleared.
     pub dir: Option<PathBuf>,
     /// Whether the processes outlive the handle and the program that started them; ended by [`crate::Cluster::down`].
     pub detached: bool,

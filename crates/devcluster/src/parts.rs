@@ -118,7 +118,7 @@ impl<'a> Layout<'a> {
         let client = format!("http://127.0.0.1:{}", self.ports.etcd);
         let peer = format!("http://127.0.0.1:{}", self.ports.etcd_peer);
         vec![
-            format!("--data-dir={}", self.path("etcd")),
+            format!("--data-dir={}", self.path(ETCD_DATA)),
             format!("--listen-client-urls={client}"),
             format!("--advertise-client-urls={client}"),
             format!("--listen-peer-urls={peer}"),
@@ -192,6 +192,8 @@ pub(crate) const ADMIN_KUBECONFIG: &str = "admin.kubeconfig";
 pub(crate) const CONTROLLER_MANAGER_KUBECONFIG: &str = "controller-manager.kubeconfig";
 /// The kubeconfig of MetalLB.
 pub(crate) const METALLB_KUBECONFIG: &str = "metallb.kubeconfig";
+/// The store's data, in the run folder.
+pub(crate) const ETCD_DATA: &str = "etcd";
 /// The API server's audit log: who asked for what.
 pub(crate) const AUDIT_LOG: &str = "audit.log";
 

@@ -75,7 +75,7 @@ impl Process {
         let process = Self::new(spec, detached);
         if let Some(fd) = open(pid) {
             // Compared after the pidfd is open: from here on the pid cannot come to mean another process.
-            if birth.is_some() && birth_of(pid) == birth {
+            if lives(pid, birth) {
                 let fd = Arc::new(fd);
                 let (sender, exit) = watch::channel(None);
                 let watched = Arc::clone(&fd);
@@ -232,6 +232,11 @@ impl Process {
     fn lock(&self) -> MutexGuard<'_, Option<Running>> {
         self.0.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Whether a process that was recorded once still lives.
+pub(crate) fn lives(pid: u32, birth: Option<u64>) -> bool {
+    birth.is_some() && birth_of(pid) == birth
 }
 
 fn open(pid: u32) -> Option<OwnedFd> {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::command::CommandSpec;
-use crate::process::Process;
+use crate::process::{self, Process};
 use crate::{Error, Result};
 
 const FILE: &str = "state.json";
@@ -41,6 +41,11 @@ impl PartState {
             pid: running.as_ref().map(|running| running.pid),
             birth: running.and_then(|running| running.birth),
         }
+    }
+
+    /// Whether the recorded process still lives.
+    pub(crate) fn lives(&self) -> bool {
+        self.pid.is_some_and(|pid| process::lives(pid, self.birth))
     }
 
     pub(crate) fn adopt(&self, detached: bool) -> Process {

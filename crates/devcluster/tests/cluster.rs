@@ -77,6 +77,9 @@ async fn metallb_assigns_and_parts_come_back_with_their_data() {
     attached.start_part("metallb").await.unwrap();
     assert_eq!(awaited(&cluster, "second").await, "203.0.113.1");
     drop(attached);
+    cluster.stop(Part::ControllerManager).await.unwrap();
+    assert_eq!(pids(&dir).len(), 3, "what another handle has started stays recorded");
+    cluster.start_part(Part::ControllerManager).await.unwrap();
 
     cluster.pause(Part::ControllerManager).unwrap();
     let pids = pids(&dir);

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use devcluster::{Cluster, Families, Options, Part};
+use devcluster::{Cluster, Error, Families, Options, Part};
 
 const DIR: &str = "DEVCLUSTER_TEST_DIR";
 const DETACHED: &str = "DEVCLUSTER_TEST_DETACHED";
@@ -81,6 +81,8 @@ async fn a_detached_run_outlives_its_parent_until_it_is_taken_down() {
     cluster.start_part(Part::Apiserver).await.unwrap();
     cluster.admin().apiserver_version().await.unwrap();
     drop(cluster);
+    let again = Options { dir: Some(dir.path().to_owned()), metallb: false, ..Options::default() };
+    assert!(matches!(Cluster::start(again.clone()).await, Err(Error::AlreadyUp { .. })));
 
     let cluster = Cluster::attach(dir.path()).await.unwrap();
     assert!(cluster.process(Part::Apiserver).unwrap().is_running());
