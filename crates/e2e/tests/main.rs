@@ -1,0 +1,6 @@
+//! Everything against the real API server: one binary, so that one control plane serves all tests.
+
+#![expect(clippy::unwrap_used, reason = "a failed helper is a failed test")]
+
+mod crd_rules;
+mod shared;
