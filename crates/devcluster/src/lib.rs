@@ -6,6 +6,33 @@
 //! the host with the service accounts their chart made ([`Cluster::kubeconfig_for`],
 //! [`Cluster::spawn_controller`]), so RBAC, admission and quota are really enforced.
 //!
+//! ```no_run
+//! use devcluster::{Cluster, ControllerSpec, Options, Part, proxy::Rule};
+//!
+//! # async fn example() -> devcluster::Result<()> {
+//! let cluster = Cluster::start(Options::default()).await?;
+//! cluster.create_pool("public", &["203.0.113.0/24"], false).await?;
+//! cluster.helm(&["install", "core", "chart/address-controller", "-n", "core", "--create-namespace"]).await?;
+//! let proxy = cluster.proxy().await?;
+//! let kubeconfig = cluster.kubeconfig_via(&proxy, "core", "address-controller").await?;
+//! let (name, binary) = ("core".into(), "target/debug/address-controller".into());
+//! let core = cluster
+//!     .spawn_controller(ControllerSpec { name, binary, kubeconfig, ..ControllerSpec::default() })
+//!     .await?;
+//! let victim = core.clone();
+//! // Dead after its third write is stored, before it sees the answer.
+//! proxy.add(Rule::write(3).after(move |_| {
+//!     let victim = victim.clone();
+//!     async move { victim.kill().await }
+//! }));
+//! core.wait().await;
+//! cluster.kill(Part::Metallb).await?;
+//! cluster.start_part(Part::Metallb).await?;
+//! core.start()?;
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! *Invariant*: only processes that this crate started are ever signalled, and each through a pidfd, so a recycled
 //! pid is never hit.
 

@@ -153,6 +153,8 @@ impl<'a> Layout<'a> {
             "--endpoint-reconciler-type=none".into(),
             format!("--audit-policy-file={}", policy.display()),
             format!("--audit-log-path={}", self.path(AUDIT_LOG)),
+            // In megabytes: one file for the whole run, so that a reader misses nothing.
+            "--audit-log-maxsize=4096".into(),
         ];
         args.extend(self.apiserver_args.iter().cloned());
         Ok(args)
