@@ -2,5 +2,6 @@
 
 #![expect(clippy::unwrap_used, reason = "a failed helper is a failed test")]
 
+mod chart_lifecycle;
 mod crd_rules;
 mod shared;
