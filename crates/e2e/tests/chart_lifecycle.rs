@@ -136,9 +136,9 @@ fn copy(from: &Path, to: &Path) {
         let path = entry.unwrap().path();
         let target = to.join(path.file_name().unwrap());
         if path.is_dir() {
-            copy(&path, &target)
+            copy(&path, &target);
         } else {
-            std::fs::write(target, std::fs::read(path).unwrap()).unwrap()
+            std::fs::write(target, std::fs::read(path).unwrap()).unwrap();
         }
     }
 }
