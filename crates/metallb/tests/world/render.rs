@@ -1,0 +1,70 @@
+//! Plans and stories as text that people can read.
+
+use api::wellknown::driver;
+use plan::{Action, Plan};
+use serde_json::{Value, json};
+
+use super::server::encode;
+
+/// One line an action.
+pub fn line(action: &Action) -> String {
+    match action {
+        Action::Create { object, .. } => {
+            let mut body = encode(object);
+            if let Some(fields) = body.as_object_mut() {
+                fields.remove("apiVersion");
+                fields.remove("kind");
+                let meta = fields["metadata"].as_object_mut().unwrap();
+                meta.remove("name");
+                meta.remove("namespace");
+                if let Some(annotations) = meta.get_mut("annotations").and_then(Value::as_object_mut) {
+                    annotations.remove(driver::DESCRIPTION);
+                }
+            }
+            format!("create {} {}", object.reference(), plain(&body))
+        }
+        Action::Patch { target, status, body, .. } => {
+            let part = if *status { "/status" } else { "" };
+            format!("patch {}{part} {}", target.reference, plain(body))
+        }
+        Action::Delete { target } => format!("delete {}", target.reference),
+        Action::ConfirmAbsent { reference, uid } => {
+            format!("confirm absent {reference}{}", if uid.is_some() { " (of that uid)" } else { "" })
+        }
+        Action::Emit(event) => format!("emit {} about {}: {}", event.reason, event.regarding, event.note),
+    }
+}
+
+/// A whole plan.
+pub fn plan(plan: &Plan) -> String {
+    let actions = plan.actions.iter().map(line);
+    let standing = plan.standing.iter().map(|event| {
+        format!("standing: {} about {}: {}", event.reason, event.regarding, event.note)
+    });
+    let again = plan.again_after.map(|delay| format!("again after {delay:?}"));
+    actions.chain(standing).chain(again).collect::<Vec<_>>().join("\n")
+}
+
+/// JSON without what differs between runs.
+fn plain(value: &Value) -> String {
+    let mut value = value.clone();
+    redact(&mut value);
+    value.to_string()
+}
+
+fn redact(value: &mut Value) {
+    match value {
+        Value::String(text) => {
+            if text.len() == 36 && text.starts_with("iad-") {
+                *value = json!("<key>");
+            } else if text.starts_with("2026-") {
+                *value = json!("<time>");
+            } else if text.starts_with("00000000-0000-4000") {
+                *value = json!("<uid>");
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(redact),
+        Value::Object(fields) => fields.values_mut().for_each(redact),
+        _ => {}
+    }
+}

@@ -1,0 +1,330 @@
+//! Runs the world to rest: the driver's plans carried out as the runtime does it, with everybody else acting in
+//! between.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use ::metallb::Key;
+use jiff::SignedDuration;
+use plan::{Action, Brain, Change, Event, Moment, Ref, Target};
+
+use super::server::{Answer, Refusal};
+use super::{Pace, World, core, is_heard, render};
+
+/// The versions that the actions of one plan have made so far.
+type Written = BTreeMap<Ref, (String, String)>;
+
+enum Stop {
+    Stale(String),
+    Refused(String),
+    Killed,
+}
+
+impl World {
+    /// Everybody acts until nobody has anything left to do, and the rest is a real one.
+    pub fn settle(&mut self) {
+        for _ in 0..4000 {
+            if !self.turn() {
+                self.assert_rest();
+                return;
+            }
+        }
+        panic!("the world does not come to rest:\n{}", self.last_words(60));
+    }
+
+    /// At most so many pieces of work.
+    pub fn turns(&mut self, turns: usize) {
+        for _ in 0..turns {
+            if !self.turn() {
+                return;
+            }
+        }
+    }
+
+    pub fn last_words(&self, lines: usize) -> String {
+        let from = self.story.len().saturating_sub(lines);
+        self.story[from..].join("\n")
+    }
+
+    /// One piece of somebody's work. Says whether there was any.
+    fn turn(&mut self) -> bool {
+        if self.killed {
+            self.restart();
+            return true;
+        }
+        match self.pace {
+            Pace::Eager => {
+                self.ripple();
+                self.hear_all();
+                self.pass_one()
+            }
+            Pace::Lazy => {
+                self.run_core();
+                self.hear_all();
+                self.pass_one() || self.step_metallb()
+            }
+            Pace::Stale => {
+                self.ripple();
+                self.pass_one() || self.hear_one()
+            }
+            Pace::Shuffled(_) => {
+                let first = self.chance.below(4);
+                (0..4).any(|offset| match (first + offset) % 4 {
+                    0 => self.pass_one(),
+                    1 => self.step_metallb(),
+                    2 => self.hear_one(),
+                    _ => self.run_core(),
+                })
+            }
+        }
+    }
+
+    /// What follows at once from any write, by the pace.
+    pub fn ripple(&mut self) {
+        self.notice();
+        self.check();
+        if matches!(self.pace, Pace::Eager | Pace::Stale) {
+            while self.step_metallb() || self.run_core() {}
+        }
+    }
+
+    /// MetalLB hears of what was written.
+    fn notice(&mut self) {
+        for reference in std::mem::take(&mut self.server.touched) {
+            self.metallb.notice(&reference);
+        }
+    }
+
+    pub fn step_metallb(&mut self) -> bool {
+        self.notice();
+        let said = self.metallb.step(&mut self.server);
+        let worked = said.is_some();
+        if let Some(said) = said {
+            self.story.push(format!("    metallb {said}"));
+            self.notice();
+            self.check();
+        }
+        worked
+    }
+
+    fn run_core(&mut self) -> bool {
+        self.notice();
+        core::run(&mut self.server);
+        let worked = !self.server.touched.is_empty();
+        self.notice();
+        if worked {
+            self.check();
+        }
+        worked
+    }
+
+    fn hear_all(&mut self) {
+        while self.hear_one() {}
+    }
+
+    fn hear_one(&mut self) -> bool {
+        let Some(change) = self.server.watch.pop_front() else { return false };
+        let heard = match &change {
+            Change::Applied(object) | Change::Deleted(object) => {
+                is_heard(&self.config.placeholder_namespace, object)
+            }
+            _ => true,
+        };
+        if heard {
+            self.absorb(change);
+        }
+        true
+    }
+
+    fn absorb(&mut self, change: Change) {
+        let dirty = self.driver.apply(change);
+        self.seen.extend(dirty.iter().cloned());
+        self.enqueue(dirty);
+    }
+
+    /// The driver decides about one key, and does it.
+    fn pass_one(&mut self) -> bool {
+        let Some((_, _, key)) = self.queue.pop_first() else { return false };
+        self.queued.remove(&key);
+        self.seen.insert(key.clone());
+        self.server.pass(SignedDuration::from_millis(10));
+        let moment = Moment { now: self.server.now(), entropy: self.entropy() };
+        let plan = self.driver.decide(&key, &moment);
+        if !plan.actions.is_empty() {
+            self.story.push(format!("driver decides about {key}"));
+        }
+        let mut written = Written::new();
+        let mut stop = None;
+        for action in &plan.actions {
+            if let Err(why) = self.carry_out(action, &mut written) {
+                stop = Some(why);
+                break;
+            }
+        }
+        self.driver.settle(&key);
+        let mut standing = plan.standing;
+        match stop {
+            None => {
+                self.tell_standing(&key, standing);
+                match plan.again_after {
+                    Some(delay) => {
+                        let at = self.server.now() + SignedDuration::try_from(delay).unwrap();
+                        self.timers.insert(key, at);
+                    }
+                    None => drop(self.timers.remove(&key)),
+                }
+            }
+            Some(Stop::Stale(words)) => {
+                self.story.push(format!("    stale: {words}"));
+                self.enqueue(vec![key]);
+            }
+            Some(Stop::Refused(words)) => {
+                self.story.push(format!("    refused: {words}"));
+                standing.extend(plan.actions.iter().filter_map(|action| guard(action, &words)));
+                self.tell_standing(&key, standing);
+                self.timers.insert(key, self.server.now() + SignedDuration::from_secs(5));
+            }
+            Some(Stop::Killed) => {}
+        }
+        true
+    }
+
+    fn carry_out(&mut self, action: &Action, written: &mut Written) -> Result<(), Stop> {
+        self.law.judge(&self.server, &self.config, action);
+        let version = |target: &Target| match written.get(&target.reference) {
+            Some((uid, version)) if *uid == target.uid => (uid.clone(), version.clone()),
+            _ => (target.uid.clone(), target.resource_version.clone()),
+        };
+        let done = match action {
+            Action::Create { object, .. } => self.server.create(object).map(Answer::Object),
+            Action::Patch { target, status, body, .. } => {
+                let (uid, version) = version(target);
+                self.server.patch(&target.reference, *status, body, Some((&uid, &version)))
+            }
+            Action::Delete { target } => {
+                let (uid, version) = version(target);
+                self.server.delete(&target.reference, Some((&uid, &version)))
+            }
+            Action::ConfirmAbsent { reference, uid } => {
+                let Some(object) = self.server.get(reference).cloned() else { return Ok(()) };
+                let is_the_one = uid.is_none() || object.meta().uid == *uid;
+                self.absorb(Change::Applied(object));
+                return if is_the_one { Err(Stop::Stale(format!("{reference} is there"))) } else { Ok(()) };
+            }
+            Action::Emit(event) => {
+                self.told.push(event.clone());
+                self.emitted += 1;
+                return Ok(());
+            }
+        };
+        let (reference, uid) = subject(action);
+        let answer = match done {
+            Ok(answer) => answer,
+            Err(Refusal::Refused(words)) => return Err(Stop::Refused(words)),
+            Err(Refusal::Stale(words)) => {
+                self.look(&reference, uid);
+                return Err(Stop::Stale(words));
+            }
+        };
+        self.story.push(format!("  {}", render::line(action)));
+        self.writes += 1;
+        if self.is_killed_now() {
+            self.ripple();
+            return Err(Stop::Killed);
+        }
+        match answer {
+            Answer::Object(object) => {
+                let meta = object.meta();
+                let version = (meta.uid.clone().unwrap(), meta.resource_version.clone().unwrap());
+                written.insert(reference, version);
+                self.absorb(Change::Applied(object));
+            }
+            Answer::Gone { uid } => {
+                written.remove(&reference);
+                self.absorb(Change::Gone { reference, uid });
+            }
+        }
+        self.ripple();
+        Ok(())
+    }
+
+    fn is_killed_now(&mut self) -> bool {
+        match &mut self.kill_after {
+            Some(1) => {
+                self.kill_after = None;
+                self.killed = true;
+            }
+            Some(left) => *left -= 1,
+            None => {}
+        }
+        self.killed
+    }
+
+    /// A live read of an object that is not as the driver thinks.
+    fn look(&mut self, reference: &Ref, uid: Option<String>) {
+        match (self.server.get(reference).cloned(), uid) {
+            (Some(object), _) => self.absorb(Change::Applied(object)),
+            (None, Some(uid)) => self.absorb(Change::Gone { reference: reference.clone(), uid }),
+            (None, None) => {}
+        }
+    }
+
+    fn tell_standing(&mut self, key: &Key, events: Vec<Event>) {
+        let inherited = self.inherited.remove(key);
+        let before = self.standing.insert(key.clone(), events.clone()).unwrap_or_default();
+        for event in events {
+            let known = before.contains(&event) || (inherited && self.told.contains(&event));
+            if !known && !self.told.last().is_some_and(|last| *last == event) {
+                self.story.push(format!("    told {}: {} {}", event.regarding, event.reason, event.note));
+                self.told.push(event);
+            }
+        }
+    }
+
+    /// Deciding about every key anew, by this driver and by one just started, writes nothing.
+    fn assert_rest(&mut self) {
+        let mut fresh = ::metallb::Driver::new(self.config.clone());
+        for kind in super::KINDS {
+            let list = self.heard(kind).cloned().collect();
+            fresh.apply(Change::Replaced(kind, list));
+        }
+        let waiting: BTreeSet<Key> = self.timers.keys().cloned().collect();
+        let keys: BTreeSet<Key> =
+            self.driver.keys().into_iter().chain(fresh.keys()).chain(self.seen.clone()).collect();
+        let moment = Moment { now: self.server.now(), entropy: self.entropy() };
+        for key in keys {
+            for (name, brain) in [("this", &mut self.driver), ("a fresh", &mut fresh)] {
+                let plan = brain.decide(&key, &moment);
+                let lines: Vec<_> = plan.actions.iter().map(render::line).collect();
+                assert!(
+                    lines.is_empty() || waiting.contains(&key),
+                    "not at rest: {name} driver, {key}:\n{}\nafter\n{}",
+                    lines.join("\n"),
+                    self.story.join("\n"),
+                );
+            }
+        }
+        self.check();
+    }
+}
+
+fn guard(action: &Action, words: &str) -> Option<Event> {
+    match action {
+        Action::Create { refused: Some(guard), .. } | Action::Patch { refused: Some(guard), .. } => {
+            let mut event = guard.event.clone();
+            event.note = format!("{}: {words}", event.note);
+            Some(event)
+        }
+        _ => None,
+    }
+}
+
+fn subject(action: &Action) -> (Ref, Option<String>) {
+    match action {
+        Action::Create { object, .. } => (object.reference(), None),
+        Action::Patch { target, .. } | Action::Delete { target } => {
+            (target.reference.clone(), Some(target.uid.clone()))
+        }
+        Action::ConfirmAbsent { reference, .. } => (reference.clone(), None),
+        Action::Emit(event) => (event.regarding.clone(), None),
+    }
+}

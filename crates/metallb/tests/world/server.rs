@@ -1,0 +1,262 @@
+//! An API server, as far as plans can tell it from a real one.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use jiff::{SignedDuration, Timestamp};
+use plan::{Change, Kind, Object, Ref};
+use serde_json::{Map, Value, json};
+
+use super::defaults;
+
+/// Why a write was not done.
+#[derive(Clone, Debug)]
+pub enum Refusal {
+    /// Somebody else was faster (404, 409, or a uid of another incarnation).
+    Stale(String),
+    /// The server will not have it (403, 422).
+    Refused(String),
+}
+
+/// What a write left.
+#[derive(Clone, Debug)]
+pub enum Answer {
+    Object(Object),
+    Gone { uid: String },
+}
+
+/// uid and resourceVersion that a write must find.
+pub type Precondition<'a> = Option<(&'a str, &'a str)>;
+
+struct Stored {
+    value: Value,
+    object: Object,
+}
+
+#[derive(Default)]
+pub struct Server {
+    objects: BTreeMap<Ref, Stored>,
+    version: u64,
+    born: u64,
+    clock: Timestamp,
+    /// Watch events that the driver has not seen yet.
+    pub watch: VecDeque<Change>,
+    /// What MetalLB and the core have not looked at yet.
+    pub touched: Vec<Ref>,
+    /// Namespaces whose quota refuses another LoadBalancer Service.
+    pub full_namespaces: BTreeSet<String>,
+}
+
+impl Server {
+    pub fn new() -> Self {
+        Self { clock: "2026-11-29T12:00:00Z".parse().unwrap(), version: 100, ..Self::default() }
+    }
+
+    pub fn now(&self) -> Timestamp {
+        self.clock
+    }
+
+    pub fn pass(&mut self, time: SignedDuration) {
+        self.clock += time;
+    }
+
+    pub fn get(&self, reference: &Ref) -> Option<&Object> {
+        self.objects.get(reference).map(|stored| &stored.object)
+    }
+
+    pub fn value(&self, reference: &Ref) -> Option<&Value> {
+        self.objects.get(reference).map(|stored| &stored.value)
+    }
+
+    pub fn all(&self, kind: Kind) -> impl Iterator<Item = &Object> {
+        self.objects.values().map(|stored| &stored.object).filter(move |object| object.kind() == kind)
+    }
+
+    pub fn create(&mut self, object: &Object) -> Result<Object, Refusal> {
+        let reference = object.reference();
+        if self.objects.contains_key(&reference) {
+            return Err(Refusal::Stale(format!("{reference} already exists")));
+        }
+        let namespace = reference.namespace.clone().unwrap_or_default();
+        if reference.kind == Kind::Service && self.full_namespaces.contains(&namespace) {
+            return Err(Refusal::Refused("exceeded quota: services.loadbalancers".to_owned()));
+        }
+        let mut value = encode(object);
+        let fields = value.as_object_mut().unwrap();
+        if !matches!(reference.kind, Kind::Event | Kind::Namespace) {
+            fields.remove("status");
+        }
+        self.born += 1;
+        let meta = fields["metadata"].as_object_mut().unwrap();
+        meta.insert("uid".into(), json!(format!("00000000-0000-4000-8000-{:012}", self.born)));
+        let seconds = Timestamp::from_second(self.clock.as_second()).unwrap();
+        meta.insert("creationTimestamp".into(), json!(seconds));
+        meta.insert("generation".into(), json!(1));
+        if reference.kind == Kind::Service {
+            defaults::service(None, &mut value).map_err(Refusal::Refused)?;
+        }
+        Ok(self.put(reference, value))
+    }
+
+    /// A merge patch, of the status subresource or of everything else.
+    pub fn patch(
+        &mut self,
+        reference: &Ref,
+        status: bool,
+        body: &Value,
+        precondition: Precondition<'_>,
+    ) -> Result<Answer, Refusal> {
+        let old = self.find(reference, precondition)?.clone();
+        let mut merged = old.clone();
+        merge(&mut merged, body);
+        let mut new = if status { old.clone() } else { merged.clone() };
+        restore(&mut new, "status", if status { merged.get("status") } else { old.get("status") });
+        let meta = new["metadata"].as_object_mut().unwrap();
+        for name in ["uid", "creationTimestamp", "generation", "deletionTimestamp", "name", "namespace"] {
+            match old["metadata"].get(name) {
+                Some(value) => meta.insert(name.into(), value.clone()),
+                None => meta.remove(name),
+            };
+        }
+        for name in ["finalizers", "labels", "annotations"] {
+            if meta.get(name).is_some_and(is_empty) {
+                meta.remove(name);
+            }
+        }
+        meta.insert("resourceVersion".into(), old["metadata"]["resourceVersion"].clone());
+        let deleting = old["metadata"].get("deletionTimestamp").is_some();
+        if deleting && finalizers(&new).iter().any(|name| !finalizers(&old).contains(name)) {
+            let words = format!("{reference}: no new finalizers can be added if the object is being deleted");
+            return Err(Refusal::Refused(words));
+        }
+        if reference.kind == Kind::Service && !status {
+            defaults::service(Some(&old), &mut new).map_err(Refusal::Refused)?;
+        }
+        if new == old {
+            return Ok(Answer::Object(self.objects[reference].object.clone()));
+        }
+        if new.get("spec") != old.get("spec") {
+            let generation = old["metadata"]["generation"].as_i64().unwrap_or(1);
+            new["metadata"]["generation"] = json!(generation + 1);
+        }
+        if deleting && finalizers(&new).is_empty() {
+            return Ok(self.remove(reference, new));
+        }
+        Ok(Answer::Object(self.put(reference.clone(), new)))
+    }
+
+    pub fn delete(&mut self, reference: &Ref, precondition: Precondition<'_>) -> Result<Answer, Refusal> {
+        let mut value = self.find(reference, precondition)?.clone();
+        if finalizers(&value).is_empty() {
+            return Ok(self.remove(reference, value));
+        }
+        if value["metadata"].get("deletionTimestamp").is_some() {
+            return Ok(Answer::Object(self.objects[reference].object.clone()));
+        }
+        let seconds = Timestamp::from_second(self.clock.as_second()).unwrap();
+        value["metadata"]["deletionTimestamp"] = json!(seconds);
+        Ok(Answer::Object(self.put(reference.clone(), value)))
+    }
+
+    fn find(&self, reference: &Ref, precondition: Precondition<'_>) -> Result<&Value, Refusal> {
+        let Some(stored) = self.objects.get(reference) else {
+            return Err(Refusal::Stale(format!("{reference} not found")));
+        };
+        let meta = stored.object.meta();
+        if let Some((uid, version)) = precondition {
+            assert!(!uid.is_empty() && !version.is_empty(), "{reference}: empty precondition");
+            if meta.uid.as_deref() != Some(uid) || meta.resource_version.as_deref() != Some(version) {
+                return Err(Refusal::Stale(format!("{reference} has been modified")));
+            }
+        }
+        Ok(&stored.value)
+    }
+
+    fn put(&mut self, reference: Ref, mut value: Value) -> Object {
+        self.version += 1;
+        value["metadata"]["resourceVersion"] = json!(self.version.to_string());
+        let object = decode(reference.kind, &value);
+        self.watch.push_back(Change::Applied(object.clone()));
+        self.touched.push(reference.clone());
+        self.objects.insert(reference, Stored { value, object: object.clone() });
+        object
+    }
+
+    fn remove(&mut self, reference: &Ref, mut value: Value) -> Answer {
+        self.version += 1;
+        value["metadata"]["resourceVersion"] = json!(self.version.to_string());
+        let object = decode(reference.kind, &value);
+        let uid = object.meta().uid.clone().unwrap_or_default();
+        self.watch.push_back(Change::Deleted(object));
+        self.touched.push(reference.clone());
+        self.objects.remove(reference);
+        Answer::Gone { uid }
+    }
+}
+
+fn restore(value: &mut Value, name: &str, content: Option<&Value>) {
+    let fields = value.as_object_mut().unwrap();
+    match content {
+        Some(content) if !is_empty(content) => fields.insert(name.to_owned(), content.clone()),
+        _ => fields.remove(name),
+    };
+}
+
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Array(items) => items.is_empty(),
+        Value::Object(fields) => fields.is_empty(),
+        _ => false,
+    }
+}
+
+fn finalizers(value: &Value) -> Vec<&str> {
+    value["metadata"]["finalizers"].as_array().into_iter().flatten().filter_map(Value::as_str).collect()
+}
+
+/// RFC 7386.
+pub fn merge(target: &mut Value, patch: &Value) {
+    let Value::Object(patch) = patch else {
+        *target = patch.clone();
+        return;
+    };
+    if !target.is_object() {
+        *target = Value::Object(Map::new());
+    }
+    let fields = target.as_object_mut().unwrap();
+    for (name, value) in patch {
+        if value.is_null() {
+            fields.remove(name);
+        } else {
+            merge(fields.entry(name.clone()).or_insert(Value::Null), value);
+        }
+    }
+}
+
+pub fn encode(object: &Object) -> Value {
+    let value = match object {
+        Object::Class(object) => serde_json::to_value(&**object),
+        Object::Address(object) => serde_json::to_value(&**object),
+        Object::Claim(object) => serde_json::to_value(&**object),
+        Object::Service(object) => serde_json::to_value(&**object),
+        Object::Namespace(object) => serde_json::to_value(&**object),
+        Object::Event(object) => serde_json::to_value(&**object),
+        Object::Pool(object) => serde_json::to_value(&**object),
+    };
+    value.unwrap()
+}
+
+pub fn decode(kind: Kind, value: &Value) -> Object {
+    fn read<T: serde::de::DeserializeOwned>(value: &Value) -> T {
+        serde_json::from_value(value.clone()).unwrap_or_else(|error| panic!("{error}: {value:#}"))
+    }
+    match kind {
+        Kind::Class => Object::from(read::<api::IPAddressClass>(value)),
+        Kind::Address => Object::from(read::<api::IPAddress>(value)),
+        Kind::Claim => Object::from(read::<api::IPAddressClaim>(value)),
+        Kind::Service => Object::from(read::<k8s_openapi::api::core::v1::Service>(value)),
+        Kind::Namespace => Object::from(read::<k8s_openapi::api::core::v1::Namespace>(value)),
+        Kind::Event => Object::from(read::<k8s_openapi::api::core::v1::Event>(value)),
+        Kind::Pool => Object::from(read::<kube::core::DynamicObject>(value)),
+    }
+}
