@@ -19,7 +19,7 @@ use plan::Event;
 use sha2::{Digest, Sha256};
 
 use crate::apply::namespace_terminates;
-use crate::feed::with_causes;
+use crate::explain::with_causes;
 use crate::leader::Leadership;
 use crate::metrics::Metrics;
 
@@ -188,7 +188,7 @@ impl<K: Clone + Eq + Hash> Standing<K> {
     }
 }
 
-fn not_written(event: &Event, error: &dyn std::error::Error) -> Told {
+fn not_written(event: &Event, error: &(dyn std::error::Error + 'static)) -> Told {
     tracing::warn!(
         object = %event.regarding, reason = event.reason, error = with_causes(error),
         "event not written: {}", event.note

@@ -17,13 +17,14 @@ use plan::{Change, Kind, Object};
 use serde::de::DeserializeOwned;
 use tokio::time::Instant;
 
+use crate::explain::with_causes;
 use crate::wire;
 
 /// How long a watch stands before it is asked for anew, in seconds. A connection that died in silence is
 /// noticed after that.
 const WATCH_SECONDS: u32 = 120;
 const FIRST_DELAY: Duration = Duration::from_millis(500);
-const LONGEST_DELAY: Duration = Duration::from_secs(10);
+const LONGEST_DELAY: Duration = Duration::from_secs(5);
 /// A feed that was quiet for so long begins its backoff anew.
 const CALM: Duration = Duration::from_secs(60);
 
@@ -172,6 +173,11 @@ impl Trouble {
             self.count = 0;
         }
         self.last = Some(now);
+        if status_code(error) == Some(410) && self.count <= 1 {
+            // Only the versions we knew are too old (the API server was started again): list anew at once.
+            self.count = 2;
+            return Duration::ZERO;
+        }
         let delay = FIRST_DELAY.saturating_mul(1 << self.count.min(16)).min(LONGEST_DELAY);
         self.count = self.count.saturating_add(1);
         let words = explain(feed, error);
@@ -203,10 +209,17 @@ fn explain(feed: &Feed, error: &watcher::Error) -> String {
                 || "at cluster scope".to_owned(),
                 |namespace| format!("in namespace {namespace}"),
             );
-            format!("may not list and watch {plural} {place}; grant it by RBAC (trying again): {error}")
+            format!(
+                "may not list and watch {plural} {place}; grant it by RBAC (trying again): {}",
+                server_words(error)
+            )
         }
         _ => format!("cannot watch {plural} (trying again): {}", with_causes(error)),
     }
+}
+
+fn server_words(error: &watcher::Error) -> String {
+    std::error::Error::source(error).map_or_else(|| error.to_string(), with_causes)
 }
 
 fn status_code(error: &watcher::Error) -> Option<u16> {
@@ -219,16 +232,41 @@ fn status_code(error: &watcher::Error) -> Option<u16> {
     }
 }
 
-/// An error with its causes: the libraries' outermost words alone say little ("client error").
-pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let words = error.to_string();
-        if !text.contains(&words) {
-            text = format!("{text}: {words}");
-        }
-        cause = error.source();
+#[cfg(test)]
+mod tests {
+    use kube::core::Status;
+
+    use super::*;
+
+    #[test]
+    fn an_error_is_told_in_the_servers_words() {
+        let status = Status::failure("storage is (re)initializing", "TooManyRequests").with_code(429);
+        let error = watcher::Error::WatchStartFailed(kube::Error::Api(status.boxed()));
+        assert_eq!(
+            explain(&Feed::of(Kind::Claim), &error),
+            "cannot watch ipaddressclaims (trying again): failed to start watching object: storage is (re)initializing"
+        );
+        let status = Status::failure("no", "Forbidden").with_code(403);
+        let error = watcher::Error::InitialListFailed(kube::Error::Api(status.boxed()));
+        assert_eq!(
+            explain(&Feed::of(Kind::Event).within("ns"), &error),
+            "may not list and watch events in namespace ns; grant it by RBAC (trying again): no"
+        );
     }
-    text
+
+    #[tokio::test(start_paused = true)]
+    async fn delays_grow_but_not_for_versions_that_are_too_old() {
+        let status = |code| Status::failure("words", "Reason").with_code(code).boxed();
+        let feed = Feed::of(Kind::Claim);
+        let mut trouble = Trouble::default();
+        let gone = watcher::Error::WatchError(status(410));
+        assert_eq!(trouble.came(&feed, &gone), Duration::ZERO);
+        assert!(trouble.came(&feed, &gone) > Duration::ZERO);
+        let broken = watcher::Error::WatchError(status(500));
+        for _ in 0..10 {
+            assert!(trouble.came(&feed, &broken) <= LONGEST_DELAY.mul_f64(1.25));
+        }
+        trouble.went(&feed);
+        assert!(trouble.came(&feed, &broken) < Duration::from_secs(1));
+    }
 }

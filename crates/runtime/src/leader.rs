@@ -19,7 +19,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use crate::feed::with_causes;
+use crate::explain::with_causes;
 use crate::metrics::Metrics;
 
 /// A lease that was not renewed for so long may be taken.

@@ -13,6 +13,7 @@ mod apply;
 pub mod args;
 mod caches;
 mod events;
+mod explain;
 #[cfg(test)]
 mod fake;
 pub mod feed;

@@ -17,7 +17,7 @@ pub struct LevelError {
 }
 
 /// What the libraries say is said by us too, with the object and the way out; their own lines stay quiet.
-const LIBRARIES: &str = "kube_client=warn,kube_client::client::builder=off,kube_runtime=error,hyper=warn,\
+const LIBRARIES: &str = "kube_client=error,kube_client::client::builder=off,kube_runtime=error,hyper=warn,\
                          hyper_util=warn,tower=warn,rustls=warn,h2=warn";
 
 /// Starts logging. A second call in one process changes nothing.

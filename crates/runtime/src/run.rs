@@ -78,18 +78,20 @@ pub async fn run<B: Brain>(brain: B, feeds: Vec<Feed>, settings: Settings) -> Re
     let leading = watch::Sender::new(!settings.leader_elect);
     let mut led = leading.subscribe();
     let give_up = CancellationToken::new();
-    let mut election = tokio::spawn({
-        let elector = Elector::new(
+    let elector = settings.leader_elect.then(|| {
+        Elector::new(
             settings.client.clone(),
             &settings.namespace,
             settings.controller,
             &settings.instance,
             leadership,
             Arc::clone(&metrics),
-        );
-        let (elect, give_up) = (settings.leader_elect, give_up.clone());
+        )
+    });
+    let mut election = tokio::spawn({
+        let give_up = give_up.clone();
         async move {
-            if elect {
+            if let Some(elector) = elector {
                 return elector.run(leading, give_up).await;
             }
             give_up.cancelled().await;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use kube::core::Status;
 use plan::Event;
 
-use crate::feed::with_causes;
+use crate::explain::with_causes;
 
 /// How carrying out a plan ended.
 #[derive(Debug)]
