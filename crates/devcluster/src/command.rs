@@ -20,6 +20,9 @@ pub struct CommandSpec {
     pub log: PathBuf,
     /// An address that answers 200 once the part is ready.
     pub ready_url: Option<String>,
+    /// What the answer has to contain besides.
+    #[serde(default)]
+    pub ready_text: Option<String>,
 }
 
 /// One of our own controllers, run on the host beside the control plane.
@@ -51,6 +54,7 @@ impl ControllerSpec {
             env: self.env,
             log,
             ready_url: self.ready_url,
+            ready_text: None,
         }
     }
 }

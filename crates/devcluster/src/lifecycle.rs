@@ -4,12 +4,15 @@ use std::time::{Duration, Instant};
 
 use crate::cluster::Cluster;
 use crate::command::ControllerSpec;
+use crate::parts::Part;
 use crate::process::Process;
 use crate::state::{PartState, State};
 use crate::{Error, Result, probe};
 
-/// How long the parts together may take to end in order; their data is thrown away anyway.
+/// How long controllers may take to end in order.
 const END_WITHIN: Duration = Duration::from_secs(3);
+/// How long the store and its server may take: what they would still write is thrown away.
+const END_STORE_WITHIN: Duration = Duration::from_millis(300);
 
 impl Cluster {
     /// Starts a stopped part on the same ports and data, and waits until it is ready.
@@ -95,12 +98,12 @@ impl Cluster {
             let others: Vec<_> = state.parts.values().filter(|part| !known(part)).cloned().collect();
             parts.extend(others.iter().map(|part| part.adopt(true)));
         }
-        // All at once, and not in order of dependency: what loses its server is ending as well.
-        parts.iter().for_each(Process::terminate);
-        let deadline = Instant::now() + END_WITHIN;
-        for process in &parts {
-            process.end_by(deadline);
-        }
+        // Who works with the API server first, so that it can give back its lease and flush what it has to say.
+        let store = [Part::Etcd, Part::Apiserver].map(Part::name);
+        let (last, first): (Vec<_>, Vec<_>) =
+            parts.into_iter().partition(|process| store.contains(&process.name()));
+        end(&first, END_WITHIN);
+        end(&last, END_STORE_WITHIN);
     }
 
     /// Writes `state.json`, keeping what another handle has started of this run.
@@ -115,5 +118,14 @@ impl Cluster {
         let state =
             State { server_url: self.server_url.clone(), admin_kubeconfig: self.admin_kubeconfig(), parts };
         state.write(self.run_dir())
+    }
+}
+
+/// Ends processes together: SIGTERM, SIGKILL when the time is over. Blocks until they are gone.
+fn end(processes: &[Process], within: Duration) {
+    processes.iter().for_each(Process::terminate);
+    let deadline = Instant::now() + within;
+    for process in processes {
+        process.end_by(deadline);
     }
 }

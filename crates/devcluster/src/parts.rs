@@ -52,6 +52,9 @@ const CONTROLLERS: &str = "garbage-collector-controller,namespace-controller,ser
     resourcequota-controller,clusterrole-aggregation-controller,endpointslice-controller,\
     validatingadmissionpolicy-status-controller";
 
+/// A check that is listed only once every controller was made; without the API server until then, the process ends.
+const CONTROLLERS_READY: &str = "validatingadmissionpolicy-status-controller";
+
 const AUDIT_POLICY: &str = "\
 apiVersion: audit.k8s.io/v1
 kind: Policy
@@ -88,7 +91,7 @@ impl<'a> Layout<'a> {
             Part::ControllerManager => (
                 Component::ControllerManager,
                 self.controller_manager(),
-                format!("https://127.0.0.1:{}/healthz", self.ports.controller_manager),
+                format!("https://127.0.0.1:{}/healthz?verbose", self.ports.controller_manager),
             ),
             Part::Metallb => (
                 Component::MetallbController,
@@ -103,6 +106,7 @@ impl<'a> Layout<'a> {
             env: [("HOME".to_owned(), self.path("."))].into(),
             log: self.dir.join(format!("{part}.log")),
             ready_url: Some(ready_url),
+            ready_text: (part == Part::ControllerManager).then(|| CONTROLLERS_READY.into()),
         })
     }
 
@@ -149,6 +153,8 @@ impl<'a> Layout<'a> {
             format!("--service-cluster-ip-range={}", self.families.service_ranges()),
             "--authorization-mode=RBAC".into(),
             "--enable-admission-plugins=NodeRestriction".into(),
+            // Without it a stop waits for watches that nothing ends, and is cut short by SIGKILL.
+            "--shutdown-watch-termination-grace-period=1s".into(),
             // Nobody reaches the server through its Service here; without this it insists on a public address.
             "--endpoint-reconciler-type=none".into(),
             format!("--audit-policy-file={}", policy.display()),

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use http_body_util::Empty;
+use http_body_util::{BodyExt as _, Empty};
 use hyper::Uri;
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client;
@@ -49,8 +49,10 @@ pub(crate) async fn ready(process: &Process, ca_pem: &str) -> Result<()> {
     let client = client::<Empty<Bytes>>(ca_pem)?;
     let answers = async {
         loop {
-            let answer = tokio::time::timeout(ONE_TRY, client.get(uri.clone())).await;
-            if matches!(answer, Ok(Ok(response)) if response.status().is_success()) {
+            let answer = tokio::time::timeout(ONE_TRY, text(&client, &uri)).await;
+            if let Ok(Some(text)) = answer
+                && process.spec().ready_text.as_ref().is_none_or(|wanted| text.contains(wanted))
+            {
                 return;
             }
             tokio::time::sleep(EVERY).await;
@@ -65,6 +67,13 @@ pub(crate) async fn ready(process: &Process, ca_pem: &str) -> Result<()> {
             log: process.log_path().to_owned(),
         }),
     }
+}
+
+/// The answer of an address, if it is a good one.
+async fn text(client: &Client<HttpsConnector<HttpConnector>, Empty<Bytes>>, uri: &Uri) -> Option<String> {
+    let response = client.get(uri.clone()).await.ok().filter(|response| response.status().is_success())?;
+    let body = response.into_body().collect().await.ok()?.to_bytes();
+    Some(String::from_utf8_lossy(&body).into_owned())
 }
 
 fn ended(process: &Process) -> Error {

@@ -278,6 +278,7 @@ mod tests {
             env: [].into(),
             log: dir.join("sleeper.log"),
             ready_url: None,
+            ready_text: None,
         };
         Process::new(spec, false)
     }

@@ -95,6 +95,7 @@ mod tests {
             env: [("A".into(), "b".into())].into(),
             log: dir.path().join("core.log"),
             ready_url: None,
+            ready_text: None,
         };
         let state = State {
             server_url: "https://127.0.0.1:1".into(),
