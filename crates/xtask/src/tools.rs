@@ -129,3 +129,27 @@ fn is_root() -> bool {
     let id = Command::new("id").arg("-u").output();
     id.is_ok_and(|output| output.stdout.trim_ascii() == b"0")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failed_command_is_shown_as_one_would_type_it() {
+        let error = run(Command::new("/bin/sh").args(["-c", "exit 3"])).unwrap_err();
+        assert_eq!(error.to_string(), "`sh -c exit 3`: exit status: 3");
+    }
+
+    #[test]
+    fn a_missing_command_is_named() {
+        let error = run(&mut Command::new("no-such-program")).unwrap_err();
+        assert_eq!(error.to_string(), "running no-such-program");
+    }
+
+    #[test]
+    fn every_tool_has_a_way_out() {
+        for tool in Tool::ALL {
+            assert!(tool.way_out().contains("install"), "{tool:?}");
+        }
+    }
+}

@@ -69,3 +69,16 @@ fn e2e() -> anyhow::Result<()> {
 fn demo() -> anyhow::Result<()> {
     run_self(&["demo", "--exit"])
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn a_name_means_one_part() {
+        let names: BTreeSet<_> = PARTS.iter().map(|part| part.name).collect();
+        assert_eq!(names.len(), PARTS.len());
+    }
+}
