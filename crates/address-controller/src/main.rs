@@ -1,3 +1,23 @@
 //! The core controller: binds claims to addresses.
 
-fn main() {}
+use std::process::ExitCode;
+
+use binder::Binder;
+use clap::Parser;
+use plan::Kind;
+use runtime::Feed;
+
+/// Binds IPAddressClaims to IPAddresses.
+#[derive(Parser)]
+#[command(version)]
+struct Cli {
+    #[command(flatten)]
+    common: runtime::args::Common,
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    runtime::start("address-controller", &cli.common, |_| {
+        (Binder::new(), [Kind::Class, Kind::Address, Kind::Claim].map(Feed::of).into())
+    })
+}

@@ -1,3 +1,53 @@
 //! The MetalLB driver: holds addresses in the books of MetalLB and hands them to Services.
 
-fn main() {}
+use std::process::ExitCode;
+
+use clap::Parser;
+use metallb::{Config, Driver};
+use plan::Kind;
+use runtime::args::{self, HandoffArg};
+use runtime::{Feed, Settings};
+
+/// Reserves addresses in MetalLB, holds them, and hands them to Services.
+#[derive(Parser)]
+#[command(version)]
+struct Cli {
+    #[command(flatten)]
+    common: args::Common,
+    #[command(flatten)]
+    driver: args::Driver,
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    runtime::start("metallb-iad", &cli.common, |settings| {
+        let config = config(&cli.driver, settings);
+        let feeds = feeds(&config);
+        (Driver::new(config), feeds)
+    })
+}
+
+fn config(args: &args::Driver, settings: &Settings) -> Config {
+    let placeholders = args.placeholder_namespace.clone().filter(|namespace| !namespace.is_empty());
+    Config {
+        placeholder_namespace: placeholders.unwrap_or_else(|| settings.namespace.clone()),
+        metallb_namespace: args.metallb_namespace.clone(),
+        lb_class: args.lb_class(),
+        hold_on_delete: args.hold_on_delete,
+        gap: args.handoff == HandoffArg::Gap,
+    }
+}
+
+fn feeds(config: &Config) -> Vec<Feed> {
+    // What MetalLB says when it cannot give a placeholder an address.
+    let refusals = "reason=AllocationFailed,involvedObject.kind=Service";
+    vec![
+        Feed::of(Kind::Class),
+        Feed::of(Kind::Address),
+        Feed::of(Kind::Claim),
+        Feed::of(Kind::Service),
+        Feed::of(Kind::Namespace),
+        Feed::of(Kind::Pool).within(&config.metallb_namespace),
+        Feed::of(Kind::Event).within(&config.placeholder_namespace).with_fields(refusals),
+    ]
+}
