@@ -79,9 +79,12 @@ fn pin(
         })
         .filter(|(_, hold)| !hold.is_deleting())
         .collect();
-    let key = holds.iter().find_map(|(_, hold)| our_key(hold).map(str::to_owned));
-    let key = key.unwrap_or_else(|| sharing_key(moment.entropy));
     let beside = Beside::of(service);
+    // MetalLB looks again at a Service it refused when a key changes, not when a port does: with the port
+    // goes the key.
+    let clash = holds.iter().any(|(_, hold)| !hold.ports().is_disjoint(&beside.ports));
+    let key = holds.iter().find_map(|(_, hold)| our_key(hold).map(str::to_owned)).filter(|_| !clash);
+    let key = key.unwrap_or_else(|| sharing_key(moment.entropy));
     for (address, hold) in &holds {
         if let Some(body) = placeholder::mend(index, hold, address, &key, Some(&beside)) {
             plan.push(placeholder::patch(hold, body));
@@ -205,11 +208,17 @@ pub(super) fn reverse(
     plan: &mut Plan,
 ) {
     let shown = ips(group).iter().any(|ip| service.ingress().contains(ip));
-    if strip(service).is_none() {
+    if undress(service, false).is_none() {
         if !shown {
+            plan.actions.extend(strip(service));
             clear(index, unit, Some(service), group, moment, plan);
+            return;
         }
-        return;
+        // MetalLB is about to take the IP off the Service, if a placeholder has it. If none has, somebody
+        // else took our marks off: MetalLB leaves an IP where it is then.
+        if group.iter().all(|address| is_assigned(index, address)) {
+            return;
+        }
     }
     let key = our_key(service).map_or_else(|| sharing_key(moment.entropy), str::to_owned);
     let keyed = service.sharing_key() == Some(&key);
@@ -228,22 +237,37 @@ pub(super) fn reverse(
             }
             continue;
         };
-        if let Some(body) = placeholder::mend(index, hold, address, &key, Some(&Beside::of(service))) {
+        let assigned = address.ip().is_ok_and(|ip| hold.ingress().contains(&ip));
+        // One that shares already has the IP for good: to change its shape now could only lose it.
+        if !(assigned && hold.sharing_key() == Some(&key))
+            && let Some(body) = placeholder::mend(index, hold, address, &key, Some(&Beside::of(service)))
+        {
             plan.push(placeholder::patch(hold, body));
             ready = false;
         }
-        let assigned = address.ip().is_ok_and(|ip| hold.ingress().contains(&ip));
         // Nothing is left to keep when neither has the IP and MetalLB says why.
         let hopeless = !shown && index.failure(hold).is_some();
         ready &= assigned || hopeless;
     }
     if ready {
-        plan.actions.extend(strip(service));
+        // One that is being deleted keeps the finalizer until MetalLB has taken the IP off it: a Service that
+        // is gone while MetalLB still counts it in would stand in the way of the placeholder's next change.
+        plan.actions.extend(undress(service, !service.is_deleting()));
     }
+}
+
+/// Whether a placeholder shows the address.
+fn is_assigned(index: &Index, address: &IPAddress) -> bool {
+    let shows = |hold: &Arc<Service>| address.ip().is_ok_and(|ip| hold.ingress().contains(&ip));
+    index.placeholders_of(&address.key()).iter().any(|hold| !hold.is_deleting() && shows(hold))
 }
 
 /// The write that takes all our marks off a Service; none if it wears none.
 pub(super) fn strip(service: &Arc<Service>) -> Option<Action> {
+    undress(service, true)
+}
+
+fn undress(service: &Arc<Service>, finalizer: bool) -> Option<Action> {
     let mut annotations = Map::new();
     let pinned = service.is_pinned_by_us();
     let keyed = our_key(service).is_some();
@@ -259,7 +283,7 @@ pub(super) fn strip(service: &Arc<Service>) -> Option<Action> {
     if service.labelled(driver::ASSOCIATED) {
         metadata.insert("labels".to_owned(), json!({ driver::ASSOCIATED: null }));
     }
-    if service.has_finalizer(driver::HANDOFF) {
+    if finalizer && service.has_finalizer(driver::HANDOFF) {
         let finalizers: Vec<_> =
             service.metadata.finalizers.iter().flatten().filter(|name| *name != driver::HANDOFF).collect();
         metadata.insert("finalizers".to_owned(), json!(finalizers));

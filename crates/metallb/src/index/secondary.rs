@@ -197,11 +197,13 @@ impl Index {
             uid: about.uid.clone().unwrap_or_default(),
             message: event.message.clone().unwrap_or_default(),
         };
-        let Some(service) = self.services.get(&key) else { return };
-        if service.object_uid() != failure.uid || !service.ingress().is_empty() {
-            return;
+        // The event may come before its Service: the lists of a driver that starts come in any order.
+        if let Some(service) = self.services.get(&key) {
+            if service.object_uid() != failure.uid || !service.ingress().is_empty() {
+                return;
+            }
+            dirty.extend(self.keys_of_service(service));
         }
-        dirty.extend(self.keys_of_service(service));
         self.failures.insert(key, failure);
     }
 

@@ -30,7 +30,10 @@ impl World {
             if address.is_deleting() && !core {
                 continue;
             }
-            let holders: Vec<ServiceKey> = self.metallb.books.holders(ip.addr()).cloned().collect();
+            // A Service that is gone has nothing, whether or not MetalLB has seen it go.
+            let exists = |holder: &&ServiceKey| self.server.get(&Ref::service(holder)).is_some();
+            let holders: Vec<ServiceKey> =
+                self.metallb.books.holders(ip.addr()).filter(exists).cloned().collect();
             let id = (address.key(), address.uid().unwrap_or_default());
             let rightful = |holder: &ServiceKey| is_rightful(&self.server, &self.config, &address, holder);
             let by_us = address.spec.source.from_class.is_some() && address.labels().is_empty();
