@@ -4,4 +4,6 @@
 
 mod chart_lifecycle;
 mod crd_rules;
+mod flagship;
+mod rig;
 mod shared;

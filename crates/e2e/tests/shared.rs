@@ -25,23 +25,23 @@ pub fn run<F: Future<Output = ()>>(test: impl FnOnce(&'static Cluster) -> F) {
 
 async fn start() -> Cluster {
     // The handle is never dropped: the processes end with this one, the folder stays until a later run.
-    let options = Options { dir: Some(folder()), ..Options::default() };
+    let options = Options { dir: Some(folder("cluster")), ..Options::default() };
     let cluster = Cluster::start(options).await.unwrap();
     apply_crds(&cluster.admin(), &api::crd::all()).await;
     cluster
 }
 
-/// The folder of this run, after those of runs that are over were removed.
-fn folder() -> PathBuf {
+/// A folder of this run, after those of the same kind of runs that are over were removed.
+pub fn folder(kind: &str) -> PathBuf {
     let parent = Path::new(env!("CARGO_TARGET_TMPDIR"));
     for entry in std::fs::read_dir(parent).unwrap().flatten() {
         let name = entry.file_name();
-        let pid = name.to_str().and_then(|name| name.strip_prefix("cluster-"));
+        let pid = name.to_str().and_then(|name| name.strip_prefix(kind)?.strip_prefix('-'));
         if pid.is_some_and(|pid| !Path::new("/proc").join(pid).exists()) {
             let _ = std::fs::remove_dir_all(entry.path());
         }
     }
-    parent.join(format!("cluster-{}", std::process::id()))
+    parent.join(format!("{kind}-{}", std::process::id()))
 }
 
 /// Applies CRDs and waits until they are served.

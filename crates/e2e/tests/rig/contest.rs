@@ -1,0 +1,207 @@
+//! Contention: a full pool, a claim that waits for an address of it, and thieves; and what must hold at the end.
+
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+use api::claim::ClaimPhase;
+use api::wellknown::metallb;
+use api::{ClaimKey, IPAddress};
+use kube::ResourceExt;
+use kube::api::ListParams;
+use serde_json::json;
+
+use super::audit::Request;
+use super::look::ingress;
+use super::make::{create, load_balancer};
+use super::stage::Stage;
+
+/// How long nothing may be written, to be taken for rest.
+const REST: Duration = Duration::from_secs(2);
+/// How soon there must be rest.
+const REST_WITHIN: Duration = Duration::from_secs(20);
+/// The claim that waits.
+pub const LATE: &str = "late";
+
+impl Stage {
+    /// Makes the addresses contended: the pool is filled with claims until only these are left, or none; one more
+    /// claim waits, one thief is pinned to each of the addresses, and one asks for any of the pool.
+    ///
+    /// The addresses have to be taken, or to be static ones: what is free in the pool is filled up.
+    pub async fn contend(&self, ips: &[&str]) {
+        self.fill().await;
+        for (name, family) in self.lates() {
+            self.claim_with(name, json!({ "family": family })).await;
+        }
+        for (name, _) in self.lates() {
+            self.event(name, "PoolExhausted").await;
+        }
+        let thieves = ips.iter().enumerate().map(|(number, ip)| {
+            let mut grab = load_balancer(&format!("grab-{number}"), json!({ metallb::PIN: ip }));
+            grab["spec"]["ipFamilies"] = json!([family(ip)]);
+            grab
+        });
+        for thief in thieves.chain(self.lurkers()) {
+            let name = thief["metadata"]["name"].as_str().unwrap().to_owned();
+            self.thief_service(thief).await;
+            self.event_in(&self.thief, &name, "AllocationFailed").await;
+        }
+        self.contested.lock().unwrap().extend(ips.iter().map(ToString::to_string));
+    }
+
+    /// The waiting claims, one of each family that the pool has.
+    fn lates(&self) -> Vec<(&'static str, &'static str)> {
+        let v4 = (!self.v4.is_empty()).then_some((LATE, "IPv4"));
+        let v6 = (!self.v6.is_empty()).then_some(("late-v6", "IPv6"));
+        v4.into_iter().chain(v6).collect()
+    }
+
+    /// Services that ask for any address of the pool.
+    fn lurkers(&self) -> Vec<serde_json::Value> {
+        let lurk = |(name, family): (&'static str, &'static str)| {
+            let name = name.replace(LATE, "lurk");
+            let mut service = load_balancer(&name, json!({ metallb::POOL: self.name }));
+            service["spec"]["ipFamilies"] = json!([family]);
+            service
+        };
+        self.lates().into_iter().map(lurk).collect()
+    }
+
+    /// Claims what is free in the pool.
+    async fn fill(&self) {
+        let addresses = self.own_addresses().await;
+        let taken: BTreeSet<_> = addresses.iter().map(|address| address.spec.address.clone()).collect();
+        let mut fillers = Vec::new();
+        for ip in self.v4.iter().chain(&self.v6).filter(|ip| !taken.contains(*ip)) {
+            let name = format!("filler-{}", fillers.len());
+            self.claim_with(&name, json!({ "family": family(ip) })).await;
+            fillers.push(name);
+        }
+        for name in fillers {
+            self.bound(&name).await;
+        }
+    }
+
+    /// The ledger's objects of the stage's pool or namespace.
+    pub async fn own_addresses(&self) -> Vec<IPAddress> {
+        let mut addresses = self.addresses().list(&ListParams::default()).await.unwrap().items;
+        addresses.retain(|address| {
+            let claim = address.spec.claim_ref.as_ref().map(|claim| claim.namespace.as_str());
+            let ours = |ips: &[String]| ips.contains(&address.spec.address);
+            address.spec.class_name == self.name
+                || claim == Some(&self.name)
+                || ours(&self.v4)
+                || ours(&self.v6)
+        });
+        addresses
+    }
+
+    /// What must hold at the end of a contended test: the thieves and the waiting claims got nothing, at no version
+    /// nobody had a contested address, and nothing is written any more.
+    pub async fn finish(&self) {
+        let contested = self.contested.lock().unwrap().clone();
+        self.assert_nothing_stolen().await;
+        for ip in &contested {
+            self.assert_never_unheld(ip).await;
+        }
+        self.assert_at_rest().await;
+    }
+
+    /// The thieves and the waiting claims have got nothing.
+    pub async fn assert_nothing_stolen(&self) {
+        for service in self.thief_services().list(&ListParams::default()).await.unwrap() {
+            let has = ingress(&service);
+            assert!(has.is_empty(), "thief {} has {has:?}", service.name_any());
+        }
+        for (name, _) in self.lates() {
+            if let Some(late) = self.claims().get_opt(name).await.unwrap() {
+                assert_eq!(late.phase(), ClaimPhase::Pending, "{name} was served");
+            }
+        }
+    }
+
+    /// From the first version at which somebody had the IP on, there was none at which nobody had it; and no thief
+    /// ever did.
+    pub async fn assert_never_unheld(&self, ip: &str) {
+        let timeline = self.witness.lock().await.timeline(ip).await.unwrap();
+        assert!(!timeline.is_empty(), "nobody ever had {ip}");
+        let thief = format!("{}/", self.thief);
+        for holders in &timeline {
+            assert!(!holders.services.is_empty(), "nobody had {ip} at {}: {timeline:#?}", holders.version);
+            let stolen = holders.services.iter().any(|holder| holder.starts_with(&thief));
+            assert!(!stolen, "{ip} was stolen at {}: {timeline:#?}", holders.version);
+        }
+    }
+
+    /// Our controllers come to write nothing about the objects of this stage, not even what changes nothing.
+    pub async fn assert_at_rest(&self) {
+        let own = self.own().await;
+        let deadline = Instant::now() + REST_WITHIN;
+        loop {
+            let mark = self.audit.mark();
+            tokio::time::sleep(REST).await;
+            let writes: Vec<Request> = self
+                .audit
+                .since(mark)
+                .into_iter()
+                .filter(|request| request.writes() && own.has(request))
+                .collect();
+            if writes.is_empty() {
+                return;
+            }
+            assert!(Instant::now() < deadline, "still written at rest: {writes:#?}");
+        }
+    }
+
+    async fn own(&self) -> Own {
+        let addresses = self.own_addresses().await.iter().map(ResourceExt::name_any).collect();
+        let mut claims: BTreeSet<String> = BTreeSet::new();
+        let mut placeholders = BTreeSet::new();
+        for claim in self.claims().list(&ListParams::default()).await.unwrap() {
+            let uid = claim.uid().unwrap_or_default();
+            placeholders.extend(["v4", "v6"].map(|family| format!("iad-{uid}-{family}")));
+            claims.insert(ClaimKey::new(&self.name, claim.name_any()).to_string());
+        }
+        for ip in self.v4.iter().chain(&self.v6) {
+            placeholders.extend(self.placeholders_of(ip).await.iter().map(ResourceExt::name_any));
+            placeholders.insert(format!("iad-{}", super::make::address_name(ip)));
+        }
+        Own {
+            namespaces: [self.name.clone(), self.thief.clone()].into(),
+            addresses,
+            placeholders,
+            class: self.name.clone(),
+        }
+    }
+
+    /// Makes an object of the thief's namespace's claims, as the other tenant would.
+    pub async fn thief_claim(&self, name: &str, spec: serde_json::Value) -> api::IPAddressClaim {
+        let claims = kube::Api::namespaced(self.client(), &self.thief);
+        create(&claims, super::make::claim_object(name, spec)).await
+    }
+}
+
+/// What belongs to a stage.
+struct Own {
+    namespaces: BTreeSet<String>,
+    addresses: BTreeSet<String>,
+    placeholders: BTreeSet<String>,
+    class: String,
+}
+
+impl Own {
+    fn has(&self, request: &Request) -> bool {
+        // The name of an event begins with that of the object it is about.
+        let name = match request.resource.as_str() {
+            "events" => request.name.split('.').next().unwrap_or_default(),
+            _ => request.name.as_str(),
+        };
+        self.namespaces.contains(&request.namespace)
+            || self.addresses.contains(name)
+            || self.placeholders.contains(name)
+            || name == self.class
+    }
+}
+
+fn family(ip: &str) -> &'static str {
+    if ip.contains(':') { "IPv6" } else { "IPv4" }
+}

@@ -1,0 +1,157 @@
+//! The rig: a control plane with both charts installed by helm, and both controllers running with the charts'
+//! service accounts.
+//!
+//! [`run`] gives a test the one that all tests share; [`alone`] gives it one of its own, to stop, kill and pause
+//! parts of, or to run with other flags. Each test works on a [`Stage`]: namespaces, a pool and a class that nobody
+//! else knows, so that tests run beside each other.
+//!
+//! ```ignore
+//! rig::run(async |rig| {
+//!     let stage = rig.stage("web", 1).await;
+//!     stage.claim("web-ip").await;
+//!     let ip = stage.bound("web-ip").await;
+//!     stage.contend(&[&ip]).await; // a claim that waits, two thieves that wait
+//!     stage.web("web", "web-ip").await;
+//!     stage.served("web", &[&ip]).await;
+//!     stage.finish().await; // nobody stole it, at no version nobody had it, nothing is written at rest
+//! });
+//! ```
+
+#![allow(dead_code, reason = "the tests use it, each a part")]
+
+mod audit;
+mod contest;
+mod look;
+mod make;
+mod setup;
+mod stage;
+mod wait;
+
+use std::path::PathBuf;
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use devcluster::proxy::Proxy;
+use devcluster::{Cluster, Controller, Controllers, Process, RunOptions};
+use tokio::runtime::Runtime;
+use tokio::sync::{OnceCell, Semaphore};
+
+pub use self::audit::Audit;
+pub use self::look::*;
+pub use self::make::*;
+pub use self::setup::Setup;
+pub use self::stage::Stage;
+pub use self::wait::{eventually, gone, until};
+
+/// A client works only as long as the runtime it was made in, so the tests share that too.
+static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Runtime::new().unwrap());
+static SHARED: OnceCell<Rig> = OnceCell::const_new();
+static BUILT: OnceCell<Controllers> = OnceCell::const_new();
+/// How many control planes of their own the tests may have at a time, for the machine's sake.
+static ALONE: Semaphore = Semaphore::const_new(2);
+/// Each stage has addresses of its own: two pools of one cluster must not overlap.
+static STAGES: AtomicUsize = AtomicUsize::new(1);
+
+/// A control plane with both controllers on it.
+pub struct Rig {
+    /// The control plane.
+    pub cluster: Cluster,
+    /// The proxy between the driver and the API server, where the setup asked for one.
+    pub driver_proxy: Option<Proxy>,
+    /// The proxy between the core and the API server, where the setup asked for one.
+    pub core_proxy: Option<Proxy>,
+    controllers: Controllers,
+    setup: Setup,
+}
+
+/// Runs a test on the shared control plane, which the first that asks starts.
+pub fn run(test: impl AsyncFnOnce(&'static Rig)) {
+    RUNTIME.block_on(async {
+        // Never dropped: the processes end with this one, the folder stays until a later run.
+        let start = async || {
+            let setup = Setup { dir: Some(crate::shared::folder("rig")), ..Setup::default() };
+            Rig::own(setup).await
+        };
+        test(SHARED.get_or_init(start).await).await;
+    });
+}
+
+/// Runs a test on a control plane of its own, ended with the test.
+pub fn alone(setup: Setup, test: impl AsyncFnOnce(&Rig)) {
+    RUNTIME.block_on(async {
+        let _permit = ALONE.acquire().await.unwrap();
+        let rig = Rig::own(setup).await;
+        test(&rig).await;
+    });
+}
+
+impl Rig {
+    /// Brings up a control plane, installs both charts and runs the controllers that the setup asks for.
+    pub async fn own(setup: Setup) -> Self {
+        let controllers = BUILT.get_or_init(async || Controllers::build(false).await.unwrap()).await.clone();
+        let cluster = Cluster::start(setup.options()).await.unwrap();
+        cluster.install_charts(&setup.core_helm(), &setup.driver_helm()).await.unwrap();
+        let mut rig = Self { cluster, driver_proxy: None, core_proxy: None, controllers, setup };
+        if rig.setup.proxies {
+            rig.driver_proxy = Some(rig.cluster.proxy().await.unwrap());
+            rig.core_proxy = Some(rig.cluster.proxy().await.unwrap());
+        }
+        if rig.setup.controllers {
+            let (core, driver) = (rig.start(Controller::Core), rig.start(Controller::Driver));
+            tokio::join!(core, driver);
+        }
+        rig
+    }
+
+    /// Starts a controller as the setup says, for the first time, and waits until it is ready. Later, its
+    /// [`Process`] starts and ends it: see [`Rig::process`].
+    pub async fn start(&self, controller: Controller) -> Process {
+        self.start_as(controller, controller.part()).await
+    }
+
+    /// Starts a further replica of a controller, under a name of its own.
+    pub async fn start_as(&self, controller: Controller, name: &str) -> Process {
+        let options = RunOptions {
+            name: name.to_owned(),
+            args: self.setup.args(controller),
+            kubeconfig: self.kubeconfig(controller).await,
+            leader_elect: self.setup.leader_elect,
+        };
+        self.cluster.run_controller(&self.controllers, controller, options).await.unwrap()
+    }
+
+    async fn kubeconfig(&self, controller: Controller) -> Option<PathBuf> {
+        let proxy = match controller {
+            Controller::Core => self.core_proxy.as_ref(),
+            Controller::Driver => self.driver_proxy.as_ref(),
+        }?;
+        let via = self.cluster.kubeconfig_via(proxy, controller.namespace(), controller.name());
+        Some(via.await.unwrap())
+    }
+
+    /// The process of a controller: kill, stop, pause, restart.
+    pub fn process(&self, controller: Controller) -> Process {
+        self.cluster.process(controller.part()).unwrap()
+    }
+
+    /// Starts a controller that was killed or stopped, and waits until it is ready again.
+    pub async fn revive(&self, controller: Controller) {
+        self.cluster.start_part(controller.part()).await.unwrap();
+    }
+
+    /// Who asked the API server for what.
+    pub fn audit(&self) -> Audit {
+        Audit::of(self.cluster.audit_log())
+    }
+
+    /// Namespaces `name` and `name-thief`, a pool of that many IPv4 addresses, and its class.
+    pub async fn stage(&self, name: &str, addresses: usize) -> Stage {
+        self.stage_dual(name, addresses, 0).await
+    }
+
+    /// As [`Rig::stage`], with IPv6 addresses in the pool as well.
+    pub async fn stage_dual(&self, name: &str, v4: usize, v6: usize) -> Stage {
+        let number = STAGES.fetch_add(1, Ordering::Relaxed);
+        Stage::set(&self.cluster, name, number, v4, v6).await
+    }
+}
