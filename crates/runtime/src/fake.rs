@@ -65,6 +65,13 @@ pub(crate) fn server(answer: impl Fn(&Call) -> (u16, Value) + Send + Sync + 'sta
     (Client::new(service, "default"), calls)
 }
 
+/// There is no such object.
+pub(crate) fn not_found(call: &Call) -> (u16, Value) {
+    let (code, mut status) = failure(404, "NotFound", "not found");
+    status["details"] = json!({ "name": call.path.rsplit('/').next() });
+    (code, status)
+}
+
 /// A `Status` of failure.
 pub(crate) fn failure(code: u16, reason: &str, message: &str) -> (u16, Value) {
     let status = json!({

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use kube::Client;
 use kube::api::{DeleteParams, GetParams, Patch, PatchParams, PostParams, Preconditions};
-use kube::core::request;
+use kube::core::{Status, request};
 use plan::{Action, Change, Event, Guard, Kind, Object, Ref, Target};
 use serde_json::{Value, json};
 
@@ -240,7 +240,7 @@ impl Applier {
         let request = wire::collection_of(reference).get(&reference.name, &GetParams::default())?;
         match self.call(request, self.deadline).await {
             Ok(text) => wire::decode(reference.kind, &text).map(Some).map_err(|error| unreadable(&error)),
-            Err(Stop::Api(kube::Error::Api(status))) if status.code == 404 => Ok(None),
+            Err(Stop::Api(kube::Error::Api(status))) if says_absent(&status, reference) => Ok(None),
             Err(error) => Err(error),
         }
     }
@@ -258,6 +258,12 @@ impl Applier {
             Err(_) => Err(Stop::Failed(format!("no answer in {} s", deadline.as_secs_f32()))),
         }
     }
+}
+
+/// Whether the server knows that there is no such object. A path it does not serve (yet, or any more) is
+/// answered by 404 too, and tells nothing about the object.
+fn says_absent(status: &Status, reference: &Ref) -> bool {
+    status.code == 404 && status.details.as_ref().is_some_and(|details| details.name == reference.name)
 }
 
 /// The uid and version that a write must find.

@@ -6,7 +6,7 @@ use plan::{Event, EventType};
 use rstest::rstest;
 
 use super::*;
-use crate::fake::{Call, Calls, failure, server};
+use crate::fake::{Call, Calls, failure, not_found, server};
 
 #[derive(Default)]
 struct Index(Mutex<Vec<Change>>);
@@ -190,8 +190,7 @@ async fn what_an_answer_means(
 #[tokio::test]
 async fn what_is_gone_when_looked_for_is_forgotten() {
     let actions = vec![Action::Delete { target: target() }];
-    let (outcome, _, seen) =
-        carry_out(Leadership::always(), actions, |_| failure(404, "NotFound", "gone")).await;
+    let (outcome, _, seen) = carry_out(Leadership::always(), actions, not_found).await;
     assert!(matches!(outcome, Outcome::Stale(_)));
     assert_eq!(seen, ["Gone(u1)"]);
 }
@@ -226,13 +225,27 @@ async fn absence_is_confirmed_by_a_live_read(
     ];
     let (outcome, calls, _) =
         carry_out(Leadership::always(), actions, move |call| match (call.method.clone(), found) {
-            (Method::GET, None) => failure(404, "NotFound", "no"),
+            (Method::GET, None) => not_found(call),
             (Method::GET, Some(uid)) => (200, service("3", json!({ "metadata": { "uid": uid } }))),
             _ => (200, json!({ "kind": "Status" })),
         })
         .await;
     assert_eq!(matches!(outcome, Outcome::Done), goes_on, "{outcome:?}");
     assert_eq!(calls.all().len(), if goes_on { 2 } else { 1 });
+}
+
+#[tokio::test]
+async fn a_path_that_is_not_served_is_no_proof_of_absence() {
+    let absent = Action::ConfirmAbsent { reference: target().reference, uid: None };
+    let actions = vec![absent, Action::Delete { target: target() }];
+    let page = |_: &Call| (404, json!("404 page not found"));
+    let (outcome, calls, seen) = carry_out(Leadership::always(), actions, page).await;
+    assert!(!matches!(outcome, Outcome::Done), "{outcome:?}");
+    assert_eq!((calls.all().len(), seen.len()), (1, 0));
+
+    let actions = vec![Action::Delete { target: target() }];
+    let (_, _, seen) = carry_out(Leadership::always(), actions, page).await;
+    assert_eq!(seen, [""; 0]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -261,8 +274,7 @@ async fn without_the_lease_nothing_is_written() {
 async fn without_a_uid_nothing_is_written() {
     let target = Target { uid: String::new(), ..target() };
     let actions = vec![Action::patch(target, json!({}))];
-    let (outcome, calls, _) =
-        carry_out(Leadership::always(), actions, |_| failure(404, "NotFound", "no")).await;
+    let (outcome, calls, _) = carry_out(Leadership::always(), actions, not_found).await;
     assert!(matches!(outcome, Outcome::Stale(_)), "{outcome:?}");
     assert_eq!(calls.lines(), ["GET /api/v1/namespaces/ns/services/web"]);
 }
