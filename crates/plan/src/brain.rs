@@ -38,4 +38,10 @@ pub trait Brain: Send + 'static {
 
     /// The plan made for this key was carried out, or given up: nothing is assumed for it any more.
     fn settle(&mut self, key: &Self::Key);
+
+    /// Keys that may gain by what [`settle`](Self::settle) released: to be asked for after each settling. A
+    /// plan that was given up may leave free what another key did without.
+    fn freed(&mut self) -> Vec<Self::Key> {
+        Vec::new()
+    }
 }
