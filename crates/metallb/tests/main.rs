@@ -1,6 +1,4 @@
 //! The driver's decisions against a world in memory: the contract, row by row.
 
-mod c11_forward;
-mod c11_reverse;
-mod c9_reservation;
+mod rows;
 mod world;

@@ -89,8 +89,7 @@ impl Index {
                     self.pool_changed(&object.name_any(), None, dirty);
                 }
             }
-            // An event that expires takes nothing back: the failure is forgotten when the Service is served.
-            Object::Event(_) => {}
+            Object::Event(object) => self.failure_expired(object),
         }
     }
 

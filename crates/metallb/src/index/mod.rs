@@ -25,8 +25,6 @@ pub use waiting::class_name;
 /// What MetalLB last said about a Service it could not serve.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// The uid of the Service it spoke of.
-    pub uid: String,
     /// Its words.
     pub message: String,
 }
@@ -53,7 +51,8 @@ pub struct Index {
     pub(crate) namespaces: Store<String, Namespace>,
     raw_pools: Store<String, DynamicObject>,
     pools: HashMap<String, Pool>,
-    failures: HashMap<ServiceKey, Failure>,
+    /// By the Service's uid.
+    failures: HashMap<String, Failure>,
     attempts: HashMap<(ClaimKey, Family), Attempt>,
 
     addresses_by_claim: Many<ClaimKey, AddressName>,

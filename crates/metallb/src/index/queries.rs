@@ -101,7 +101,7 @@ impl Index {
 
     /// What MetalLB last said about this Service, if it still stands.
     pub fn failure(&self, service: &Service) -> Option<&Failure> {
-        self.failures.get(&View::key(service)).filter(|failure| failure.uid == service.object_uid())
+        self.failures.get(service.object_uid())
     }
 
     /// The labels of a namespace.

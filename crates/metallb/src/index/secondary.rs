@@ -139,7 +139,7 @@ impl Index {
             dirty.extend(self.keys_of_service(service));
         }
         if new.is_none_or(|service| !service.ingress().is_empty()) {
-            self.failures.remove(&key);
+            old.or(new).map(|service| self.failures.remove(service.object_uid()));
         }
         let names: Vec<_> =
             ips.iter().flat_map(|ip| self.addresses_by_ip.get(ip)).map(|(_, name)| name.clone()).collect();
@@ -193,18 +193,28 @@ impl Index {
         if key.namespace != self.config.placeholder_namespace {
             return;
         }
-        let failure = Failure {
-            uid: about.uid.clone().unwrap_or_default(),
-            message: event.message.clone().unwrap_or_default(),
-        };
+        let uid = about.uid.clone().unwrap_or_default();
         // The event may come before its Service: the lists of a driver that starts come in any order.
         if let Some(service) = self.services.get(&key) {
-            if service.object_uid() != failure.uid || !service.ingress().is_empty() {
+            if service.object_uid() != uid || !service.ingress().is_empty() {
                 return;
             }
             dirty.extend(self.keys_of_service(service));
         }
-        self.failures.insert(key, failure);
+        self.failures.insert(uid, Failure { message: event.message.clone().unwrap_or_default() });
+    }
+
+    /// An event that expires takes nothing back: the failure is forgotten when the Service is served, or gone.
+    pub(super) fn failure_expired(&mut self, event: &Event) {
+        let about = &event.involved_object;
+        let key = ServiceKey::new(
+            about.namespace.clone().unwrap_or_default(),
+            about.name.clone().unwrap_or_default(),
+        );
+        let uid = about.uid.clone().unwrap_or_default();
+        if self.services.get(&key).is_none_or(|service| service.object_uid() != uid) {
+            self.failures.remove(&uid);
+        }
     }
 
     /// Whatever belongs to a class: its waiting claims and its addresses.

@@ -37,7 +37,7 @@ pub struct Request<'a> {
     pub key: &'a ShareKey,
 }
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Books {
     pub pools: BTreeMap<String, Pool>,
     pub allocated: BTreeMap<ServiceKey, Alloc>,

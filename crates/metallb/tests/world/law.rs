@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::World;
 use super::server::{Server, merge};
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Law {
     /// The addresses that were held once: from then on they are, until their teardown.
     armed: BTreeSet<(AddressName, String)>,

@@ -18,7 +18,7 @@ use super::server::Server;
 /// Where MetalLB and the pools live.
 pub const NAMESPACE: &str = "metallb-system";
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct MetalLb {
     pub books: Books,
     pub lb_class: Option<String>,

@@ -108,6 +108,18 @@ impl World {
         world
     }
 
+    /// The same world again, with a driver just started.
+    pub fn fork(&self) -> Self {
+        let mut world = Self::new(self.config.clone(), self.pace);
+        world.server = self.server.clone();
+        world.metallb = self.metallb.clone();
+        world.law = self.law.clone();
+        world.chance = self.chance.clone();
+        world.told.clone_from(&self.told);
+        world.restart();
+        world
+    }
+
     /// Forgets what was done and told until now.
     pub fn mark(&mut self) {
         self.writes = 0;

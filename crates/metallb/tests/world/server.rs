@@ -27,12 +27,13 @@ pub enum Answer {
 /// uid and resourceVersion that a write must find.
 pub type Precondition<'a> = Option<(&'a str, &'a str)>;
 
+#[derive(Clone)]
 struct Stored {
     value: Value,
     object: Object,
 }
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Server {
     objects: BTreeMap<Ref, Stored>,
     version: u64,

@@ -201,7 +201,7 @@ fn edits_in_the_middle(#[case] spec: Value) {
 #[case::c11_38_claim_deleted_delete(Setup::delete())]
 fn claim_deleted(#[case] setup: Setup) {
     let delete = setup.policy == "Delete";
-    crash::from(
+    crash::freely(
         associated(&setup, json!({})),
         |world| world.delete(&claim_ref("web-ip")),
         |world| {
