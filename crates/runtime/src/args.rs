@@ -73,16 +73,16 @@ pub enum Inventory {
     Off,
 }
 
-/// The flags that only the `MetalLB` driver has.
+/// The flags that only the MetalLB driver has.
 #[derive(Args, Clone, Debug)]
 pub struct Driver {
     /// The namespace of the placeholder Services; without it, the namespace this process runs in.
     #[arg(long, env = "PLACEHOLDER_NAMESPACE", value_name = "NAMESPACE")]
     pub placeholder_namespace: Option<String>,
-    /// The namespace of `MetalLB` and its pools.
+    /// The namespace of MetalLB and its pools.
     #[arg(long, env = "METALLB_NAMESPACE", value_name = "NAMESPACE", default_value = "metallb-system")]
     pub metallb_namespace: String,
-    /// The load balancer class that `MetalLB` serves; empty if it serves Services without one.
+    /// The load balancer class that MetalLB serves; empty if it serves Services without one.
     #[arg(long, env = "LB_CLASS", value_name = "CLASS", default_value = "")]
     pub lb_class: String,
     /// Hold a Service that is being deleted until its address is held again.

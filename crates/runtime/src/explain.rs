@@ -14,7 +14,7 @@ pub(crate) fn with_causes(error: &(dyn Error + 'static)) -> String {
         // kube prints its cause within its own words, and the whole `Status` after it.
         let words = error.to_string();
         let own = words.split(": ApiError: ").next().unwrap_or(&words);
-        text = join(text, own);
+        text = join(text, &own.replace("ServiceError: ", ""));
         next = error.source();
     }
     text

@@ -247,7 +247,12 @@ impl<B: Brain> Engine<B> {
         let moment = Moment { now: jiff::Timestamp::now(), entropy: rand::random() };
         let Plan { actions, mut standing, again_after } = self.brain().decide(key, &moment);
         let outcome = self.applier.carry_out(actions, self).await;
-        self.brain().settle(key);
+        let freed = {
+            let mut brain = self.brain();
+            brain.settle(key);
+            brain.freed()
+        };
+        self.queue.add(freed);
         let (after, result) = match outcome {
             Outcome::Done => {
                 self.standing.tell(key, &standing).await;
