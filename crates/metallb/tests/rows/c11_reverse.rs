@@ -32,7 +32,7 @@ fn gives_back(setup: &Setup, spec: Value, act: impl Fn(&mut World)) {
             world.assert_bare("web");
             assert_eq!(world.shows("web"), Vec::<String>::new());
         }
-        let history = world.address_of(IP).status.unwrap().association_history;
+        let history = world.address_of(IP).status.clone().unwrap().association_history;
         assert_eq!(history.len(), 1);
         assert!(history[0].until.is_some());
     });
@@ -134,9 +134,11 @@ fn c11_31_changed_to_another_claim() {
 
 #[test]
 fn c11_32_removed_and_back_at_once_whenever() {
-    for pace in [Pace::Eager, Pace::Lazy, Pace::Stale, Pace::Shuffled(3), Pace::Shuffled(4)] {
+    for pace in [Pace::Eager, Pace::Lazy, Pace::Stale, Pace::Shuffled(3)] {
+        let origin = associated(&Setup::default(), json!({}))(pace);
         for turns in 0..14 {
-            let mut world = associated(&Setup::default(), json!({}))(pace);
+            let mut world = origin.fork();
+            world.settle();
             world.annotate("web", json!({ CLAIM: null }));
             world.turns(turns);
             world.annotate("web", json!({ CLAIM: "web-ip" }));
@@ -148,9 +150,11 @@ fn c11_32_removed_and_back_at_once_whenever() {
 
 #[test]
 fn c11_33_removed_in_the_middle_of_the_way_there() {
-    for pace in [Pace::Eager, Pace::Lazy, Pace::Stale, Pace::Shuffled(3), Pace::Shuffled(4)] {
+    for pace in [Pace::Eager, Pace::Lazy, Pace::Stale, Pace::Shuffled(3)] {
+        let origin = Setup::default().world(pace);
         for turns in 0..14 {
-            let mut world = Setup::default().world(pace);
+            let mut world = origin.fork();
+            world.settle();
             world.create(web("web-ip"));
             world.turns(turns);
             world.annotate("web", json!({ CLAIM: null }));
@@ -163,9 +167,11 @@ fn c11_33_removed_in_the_middle_of_the_way_there() {
 
 #[test]
 fn c11_34_deleted_in_the_middle_of_the_way_there() {
-    for pace in [Pace::Eager, Pace::Lazy, Pace::Stale, Pace::Shuffled(3), Pace::Shuffled(4)] {
+    for pace in [Pace::Eager, Pace::Lazy, Pace::Stale, Pace::Shuffled(3)] {
+        let origin = Setup::default().world(pace);
         for turns in 0..14 {
-            let mut world = Setup::default().world(pace);
+            let mut world = origin.fork();
+            world.settle();
             world.create(web("web-ip"));
             world.turns(turns);
             world.delete(&service_ref("web"));
@@ -179,9 +185,11 @@ fn c11_34_deleted_in_the_middle_of_the_way_there() {
 #[case::c11_35_shape_edited_in_the_middle_cluster_to_local(json!({ "externalTrafficPolicy": "Local" }))]
 #[case::c11_36_shape_edited_in_the_middle_ports(json!({ "ports": [{ "port": 65535 }] }))]
 fn edits_in_the_middle(#[case] spec: Value) {
-    for pace in [Pace::Eager, Pace::Lazy, Pace::Stale, Pace::Shuffled(3), Pace::Shuffled(4)] {
+    for pace in [Pace::Eager, Pace::Lazy, Pace::Stale, Pace::Shuffled(3)] {
+        let origin = Setup::default().world(pace);
         for turns in 0..14 {
-            let mut world = Setup::default().world(pace);
+            let mut world = origin.fork();
+            world.settle();
             world.create(web("web-ip"));
             world.turns(turns);
             world.patch(&service_ref("web"), json!({ "spec": spec }));
@@ -267,7 +275,7 @@ fn recreated_under_one_name(#[case] hold_on_delete: bool) {
         },
         |world| {
             world.assert_associated("web", &[IP]);
-            assert_eq!(world.address_of(IP).status.unwrap().association_history.len(), 2);
+            assert_eq!(world.address_of(IP).status.clone().unwrap().association_history.len(), 2);
         },
     );
 }

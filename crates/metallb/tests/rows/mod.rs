@@ -2,4 +2,5 @@
 
 mod c11_forward;
 mod c11_reverse;
+mod c8_classes;
 mod c9_reservation;

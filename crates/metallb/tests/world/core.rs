@@ -1,5 +1,7 @@
 //! A stand-in for the core: binds, projects and reclaims as the contract says (§4-§6), in its simplest form.
 
+use std::sync::Arc;
+
 use api::address::{AddressPhase, ClaimRef};
 use api::claim::ClaimPhase;
 use api::wellknown::{ADDRESS_PROTECTION, CLAIM_PROTECTION, PROVISIONER};
@@ -27,17 +29,17 @@ pub fn run(server: &mut Server) {
     panic!("the core's stand-in does not come to rest");
 }
 
-fn claims(server: &Server) -> Vec<IPAddressClaim> {
+fn claims(server: &Server) -> Vec<Arc<IPAddressClaim>> {
     let claims = server.all(Kind::Claim).filter_map(|object| match object {
-        Object::Claim(claim) => Some((**claim).clone()),
+        Object::Claim(claim) => Some(Arc::clone(claim)),
         _ => None,
     });
     claims.collect()
 }
 
-fn addresses(server: &Server) -> Vec<IPAddress> {
+fn addresses(server: &Server) -> Vec<Arc<IPAddress>> {
     let addresses = server.all(Kind::Address).filter_map(|object| match object {
-        Object::Address(address) => Some((**address).clone()),
+        Object::Address(address) => Some(Arc::clone(address)),
         _ => None,
     });
     addresses.collect()
@@ -72,7 +74,7 @@ fn serve(server: &mut Server, claim: &IPAddressClaim) {
         bind(server, address, claim);
     }
     let meets = |family: api::Family| {
-        move |address: &&IPAddress| {
+        move |address: &&Arc<IPAddress>| {
             !address.is_deleting()
                 && address.phase() != AddressPhase::Lost
                 && address.ip().is_ok_and(|ip| ip.family() == family)
@@ -92,7 +94,7 @@ fn serve(server: &mut Server, claim: &IPAddressClaim) {
         write(server, &reference, false, &body);
     }
     for family in &missing {
-        let fits = |address: &&IPAddress| {
+        let fits = |address: &&Arc<IPAddress>| {
             address.phase() == AddressPhase::Available
                 && address.spec.claim_ref.is_none()
                 && address.spec.class_name == class_name

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
+use std::sync::Arc;
 
 use api::wellknown::{driver, metallb as names};
 use api::{ClaimKey, IPAddress, IPAddressClaim, IPAddressClass, ServiceKey};
@@ -14,15 +15,15 @@ use super::build::{HOME, key};
 use super::metallb::ingress;
 
 impl World {
-    pub fn addresses(&self) -> Vec<IPAddress> {
+    pub fn addresses(&self) -> Vec<Arc<IPAddress>> {
         let all = self.server.all(Kind::Address).filter_map(|object| match object {
-            Object::Address(address) => Some((**address).clone()),
+            Object::Address(address) => Some(Arc::clone(address)),
             _ => None,
         });
         all.collect()
     }
 
-    pub fn address(&self, name: &str) -> IPAddress {
+    pub fn address(&self, name: &str) -> Arc<IPAddress> {
         let found = self.addresses().into_iter().find(|address| address.name_any() == name);
         found.unwrap_or_else(|| panic!("no address {name}; {}", self.last_words(40)))
     }
@@ -99,7 +100,7 @@ impl World {
         assert!(hold.annotations().contains_key(names::SHARE));
     }
 
-    pub fn address_of(&self, ip: &str) -> IPAddress {
+    pub fn address_of(&self, ip: &str) -> Arc<IPAddress> {
         let found = self.addresses().into_iter().find(|address| address.spec.address == ip);
         found.unwrap_or_else(|| panic!("no address {ip}"))
     }

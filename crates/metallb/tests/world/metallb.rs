@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use api::ServiceKey;
 use api::wellknown::{driver, metallb as names};
@@ -27,6 +28,7 @@ pub struct MetalLb {
     dirty: BTreeSet<ServiceKey>,
     all: bool,
     pools_changed: bool,
+    counted: BTreeMap<String, [usize; 4]>,
     order: Option<Chance>,
 }
 
@@ -40,7 +42,7 @@ impl MetalLb {
     pub fn restart(&mut self, server: &Server) {
         self.books = Books::default();
         self.pools_changed = true;
-        self.dirty = services(server).map(key_of).collect();
+        self.dirty = services(server).map(|service| key_of(service)).collect();
     }
 
     pub fn notice(&mut self, reference: &Ref) {
@@ -64,14 +66,16 @@ impl MetalLb {
             return None;
         }
         if std::mem::take(&mut self.pools_changed) {
-            self.all |= self.read_pools(server);
+            self.read_pools(server);
+            self.counted.clear();
+            self.all = true;
             return Some("reads the pools".to_owned());
         }
         // A reload runs before the next single Service, or after all of them.
         let reload_first = self.order.as_mut().is_none_or(|chance| chance.below(2) == 0);
         let said = if self.all && (reload_first || self.dirty.is_empty()) {
             self.all = false;
-            let mut order: Vec<_> = services(server).map(|service| (key_of(service), service.clone())).collect();
+            let mut order: Vec<_> = services(server).map(|service| (key_of(service), Arc::clone(service))).collect();
             let assigned = |service: &Service| usize::MAX - ingress(service).len();
             order.sort_by_key(|(key, service)| (assigned(service), self.rank(service), key.clone()));
             for (key, _) in order {
@@ -113,8 +117,7 @@ impl MetalLb {
         }
     }
 
-    /// Whether there is any pool, or was.
-    fn read_pools(&mut self, server: &Server) -> bool {
+    fn read_pools(&mut self, server: &Server) {
         let namespaces: BTreeMap<_, _> =
             server.all(Kind::Namespace).map(|object| (object.reference().name, labels(object))).collect();
         let pools = server.all(Kind::Pool).map(|object| {
@@ -122,11 +125,10 @@ impl MetalLb {
             (object.reference().name, Pool::of(&value["spec"], &namespaces))
         });
         self.books.set_pools(pools.collect());
-        true
     }
 
     fn converge(&mut self, key: &ServiceKey, server: &mut Server) {
-        let Some(service) = service(server, key).cloned() else {
+        let Some(service) = service(server, key).map(Arc::clone) else {
             if self.books.allocated.contains_key(key) {
                 self.books.unassign(key);
                 self.all = true;
@@ -202,10 +204,7 @@ impl MetalLb {
         let desired = match pins(service) {
             Ok(desired) => desired,
             Err(words) if ips.is_empty() => return Err(Failure { reason: Some("AllocationFailed"), words }),
-            Err(words) => {
-                let _ = words;
-                return Ok(ips);
-            }
+            Err(_) => return Ok(ips),
         };
         let sorted = |ips: &[IpAddr]| ips.iter().copied().collect::<BTreeSet<_>>();
         if !ips.is_empty() && !desired.is_empty() && sorted(&ips) != sorted(&desired) {
@@ -262,11 +261,15 @@ impl MetalLb {
         Err(failed("no available IPs".to_owned()))
     }
 
-    fn count(&self, server: &mut Server) {
+    fn count(&mut self, server: &mut Server) {
         let names: Vec<_> = server.all(Kind::Pool).map(Object::reference).collect();
         for reference in names {
             let (assigned4, free4) = self.books.counters(&reference.name, true);
             let (assigned6, free6) = self.books.counters(&reference.name, false);
+            let counters = [assigned4, free4, assigned6, free6];
+            if self.counted.insert(reference.name.clone(), counters) == Some(counters) {
+                continue;
+            }
             let body = json!({ "status": {
                 "assignedIPv4": assigned4, "assignedIPv6": assigned6,
                 "availableIPv4": free4, "availableIPv6": free6,
@@ -362,14 +365,14 @@ pub fn ingress(service: &Service) -> Vec<String> {
     entries.filter_map(|entry| entry.ip.clone()).collect()
 }
 
-fn services(server: &Server) -> impl Iterator<Item = &Service> {
+fn services(server: &Server) -> impl Iterator<Item = &Arc<Service>> {
     server.all(Kind::Service).filter_map(|object| match object {
-        Object::Service(service) => Some(&**service),
+        Object::Service(service) => Some(service),
         _ => None,
     })
 }
 
-fn service<'a>(server: &'a Server, key: &ServiceKey) -> Option<&'a Service> {
+fn service<'a>(server: &'a Server, key: &ServiceKey) -> Option<&'a Arc<Service>> {
     match server.get(&Ref::service(key)) {
         Some(Object::Service(service)) => Some(service),
         _ => None,
