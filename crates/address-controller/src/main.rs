@@ -7,7 +7,7 @@ use clap::Parser;
 use plan::Kind;
 use runtime::Feed;
 
-/// Binds IPAddressClaims to IPAddresses.
+/// Binds claims to addresses.
 #[derive(Parser)]
 #[command(version)]
 struct Cli {
