@@ -93,7 +93,10 @@ impl Cluster {
             parts: Mutex::new(processes),
         };
         if let Err(error) = cluster.bring_up(options, &balancer).await {
-            cluster.keep();
+            // A taken port is tried over with others, and its folder shows nothing.
+            if !matches!(error, Error::PortTaken { .. }) {
+                cluster.keep();
+            }
             cluster.end_all();
             return Err(error);
         }

@@ -25,6 +25,13 @@ pub struct CommandSpec {
     pub ready_text: Option<String>,
 }
 
+impl CommandSpec {
+    /// The port it answers on, if it has a ready address.
+    pub fn port(&self) -> Option<u16> {
+        self.ready_url.as_deref()?.parse::<hyper::Uri>().ok()?.port_u16()
+    }
+}
+
 /// One of our own controllers, run on the host beside the control plane.
 #[derive(Clone, Debug, Default)]
 pub struct ControllerSpec {

@@ -178,6 +178,8 @@ impl<'a> Layout<'a> {
             format!("--root-ca-file={}", pki.ca().display()),
             "--use-service-account-credentials".into(),
             "--leader-elect=false".into(),
+            // By default a quota on a kind that is not known yet stays unusable for five minutes.
+            "--resource-quota-sync-period=5s".into(),
             "--kube-api-qps=200".into(),
             "--kube-api-burst=400".into(),
             format!("--controllers={CONTROLLERS}"),

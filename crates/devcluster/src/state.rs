@@ -27,6 +27,9 @@ pub(crate) struct State {
 pub(crate) struct PartState {
     /// How it is run.
     pub(crate) command: CommandSpec,
+    /// The port it answers on, if it is known to have one.
+    #[serde(default)]
+    pub(crate) port: Option<u16>,
     /// Its pid, while it runs.
     pub(crate) pid: Option<u32>,
     /// The start time of that pid, in clock ticks since boot: a pid alone may come to mean another process.
@@ -37,6 +40,7 @@ impl PartState {
     pub(crate) fn of(process: &Process) -> Self {
         let running = process.running();
         Self {
+            port: process.spec().port(),
             command: process.spec().clone(),
             pid: running.as_ref().map(|running| running.pid),
             birth: running.and_then(|running| running.birth),
@@ -100,7 +104,7 @@ mod tests {
         let state = State {
             server_url: "https://127.0.0.1:1".into(),
             admin_kubeconfig: dir.path().join("admin.kubeconfig"),
-            parts: [("core".into(), PartState { command, pid: Some(1), birth: Some(2) })].into(),
+            parts: [("core".into(), PartState { command, port: None, pid: Some(1), birth: Some(2) })].into(),
         };
         state.write(dir.path()).unwrap();
         assert_eq!(State::read(dir.path()).unwrap(), state);
