@@ -23,9 +23,16 @@ impl Index {
         dirty: &mut Dirty,
     ) {
         let Some(name) = old.or(new).map(ResourceExt::name_any) else { return };
-        for (class, present) in [(old, false), (new, true)] {
-            let Some(pool) = class.and_then(served_pool) else { continue };
-            dirty.extend(self.classes_by_pool.get(&pool).cloned().map(Key::Class));
+        let (before, after) = (old.and_then(served_pool), new.and_then(served_pool));
+        for (pool, present) in [(&before, false), (&after, true)] {
+            let Some(pool) = pool.clone() else { continue };
+            let others: Vec<String> =
+                self.classes_by_pool.get(&pool).filter(|other| **other != name).cloned().collect();
+            // Two classes of one pool refuse each other: what waits for one is freed by the other's going.
+            if before != after {
+                others.iter().for_each(|other| self.mark_class(other, dirty));
+            }
+            dirty.extend(others.into_iter().map(Key::Class));
             if present {
                 self.classes_by_pool.insert(pool, name.clone());
             } else {
@@ -80,6 +87,8 @@ impl Index {
         }
         if new.is_none() {
             dirty.extend(self.placeholders_by_address.get(&name).cloned().map(Key::Placeholder));
+            // It may have been the last unheld one, and it leaves room.
+            old.iter().for_each(|address| self.mark_first_waiting(&address.spec.class_name, dirty));
         }
         self.refresh_held(&name, dirty);
         for address in [old, new].into_iter().flatten() {

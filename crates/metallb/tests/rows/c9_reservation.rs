@@ -1,5 +1,6 @@
 //! Contract §9: reservation.
 
+use api::address::ClaimRef;
 use api::claim::ClaimPhase;
 use api::{ClaimKey, IPAddressClaim};
 use kube::ResourceExt;
@@ -111,7 +112,7 @@ fn c9_05_the_oldest_claim_gets_what_becomes_free() {
 #[test]
 fn c9_06_widened_pool_serves_all_that_wait() {
     let setup = Setup { contended: false, ..Setup::default() };
-    crash::from(
+    crash::freely(
         |pace| {
             let mut world = setup.world(pace);
             for name in ["one", "two", "three"] {
@@ -174,13 +175,16 @@ fn c9_09_ledger_mismatch_is_told_and_the_rightful_hold_re_arms() {
     let mut world = Setup { contended: false, ..Setup::default() }.empty(Pace::Eager);
     world.create(claim("tenant-b", "rival", json!({ "addressName": "by-hand" })));
     world.settle();
+    let mut by_hand = static_address("by-hand", IP);
+    by_hand.spec.claim_ref =
+        Some(ClaimRef { namespace: "tenant-b".into(), name: "rival".into(), uid: None });
     world.pace = Pace::Lazy;
     world.create(claim("tenant-a", "web-ip", json!({})));
     while world.holders(IP).is_empty() {
         world.turns(1);
     }
     world.law.gap = true;
-    world.create(static_address("by-hand", IP));
+    world.create(by_hand);
     world.settle();
     world.told_once(&claim_ref("web-ip"), "LedgerMismatch");
     assert!(bound(&world, "tenant-b", "rival").is_some(), "{}", world.last_words(60));

@@ -1,5 +1,6 @@
 //! The contract, row by row.
 
+mod c10_holding;
 mod c11_forward;
 mod c11_reverse;
 mod c8_classes;
