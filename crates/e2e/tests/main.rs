@@ -2,8 +2,17 @@
 
 #![expect(clippy::unwrap_used, reason = "a failed helper is a failed test")]
 
+mod c10_holding;
+mod c11_dual;
+mod c11_handoff;
+mod c11_refusals;
+mod c4_static;
+mod c6_reclaim;
+mod c8_classes;
 mod chart_lifecycle;
 mod crd_rules;
 mod flagship;
+mod quotas;
 mod rig;
 mod shared;
+mod zz_audit;

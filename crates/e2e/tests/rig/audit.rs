@@ -24,6 +24,8 @@ pub struct Request {
     pub name: String,
     /// The HTTP status of the answer.
     pub status: u64,
+    /// Whether RBAC denied it; a quota or an admission policy refuses with the same status.
+    pub denied: bool,
     /// When it was answered.
     pub at: String,
 }
@@ -56,6 +58,7 @@ impl Request {
             namespace: text(&object["namespace"]),
             name: text(&object["name"]),
             status: entry["responseStatus"]["code"].as_u64().unwrap_or_default(),
+            denied: entry["annotations"]["authorization.k8s.io/decision"] == "forbid",
             at: text(&entry["stageTimestamp"]),
         })
     }

@@ -12,8 +12,9 @@ use serde_json::json;
 
 use super::audit::Request;
 use super::look::ingress;
-use super::make::{create, load_balancer};
+use super::make::{create, delete, load_balancer};
 use super::stage::Stage;
+use super::wait::gone;
 
 /// How long nothing may be written, to be taken for rest.
 const REST: Duration = Duration::from_secs(2);
@@ -28,13 +29,7 @@ impl Stage {
     ///
     /// The addresses have to be taken, or to be static ones: what is free in the pool is filled up.
     pub async fn contend(&self, ips: &[&str]) {
-        self.fill().await;
-        for (name, family) in self.lates() {
-            self.claim_with(name, json!({ "family": family })).await;
-        }
-        for (name, _) in self.lates() {
-            self.event(name, "PoolExhausted").await;
-        }
+        self.wait_in_line().await;
         let thieves = ips.iter().enumerate().map(|(number, ip)| {
             let mut grab = load_balancer(&format!("grab-{number}"), json!({ metallb::PIN: ip }));
             grab["spec"]["ipFamilies"] = json!([family(ip)]);
@@ -46,6 +41,41 @@ impl Stage {
             self.event_in(&self.thief, &name, "AllocationFailed").await;
         }
         self.contested.lock().unwrap().extend(ips.iter().map(ToString::to_string));
+    }
+
+    /// Fills the pool with claims, and lets one more wait for an address of it, or one of each family.
+    pub async fn wait_in_line(&self) {
+        self.fill().await;
+        for (name, family) in self.lates() {
+            self.claim_with(name, json!({ "family": family })).await;
+        }
+        for (name, _) in self.lates() {
+            self.event(name, "PoolExhausted").await;
+        }
+    }
+
+    /// Takes the thieves away.
+    pub async fn clear_thieves(&self) {
+        for service in self.thief_services().list(&ListParams::default()).await.unwrap() {
+            delete(&self.thief_services(), &service.name_any()).await;
+            gone(&self.thief_services(), &service.name_any()).await;
+        }
+    }
+
+    /// The placeholders made for claims of this stage that have no IP: ours that queue in MetalLB.
+    pub async fn queued(&self) -> Vec<String> {
+        let claims = self.claims().list(&ListParams::default()).await.unwrap();
+        let uids: Vec<_> = claims.iter().filter_map(ResourceExt::uid).collect();
+        let mut placeholders = self.placeholders().list(&ListParams::default()).await.unwrap().items;
+        placeholders.retain(|service| {
+            ingress(service).is_empty() && uids.iter().any(|uid| service.name_any().contains(uid))
+        });
+        placeholders.iter().map(ResourceExt::name_any).collect()
+    }
+
+    /// Who had an IP, change by change.
+    pub async fn timeline(&self, ip: &str) -> Vec<devcluster::Holders> {
+        self.witness.lock().await.timeline(ip).await.unwrap()
     }
 
     /// The waiting claims, one of each family that the pool has.

@@ -34,9 +34,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use devcluster::proxy::Proxy;
 use devcluster::{Cluster, Controller, Controllers, Process, RunOptions};
 use tokio::runtime::Runtime;
-use tokio::sync::{OnceCell, Semaphore};
+use tokio::sync::{OnceCell, Semaphore, watch};
 
 pub use self::audit::Audit;
+pub use self::contest::LATE;
 pub use self::look::*;
 pub use self::make::*;
 pub use self::setup::Setup;
@@ -51,6 +52,8 @@ static BUILT: OnceCell<Controllers> = OnceCell::const_new();
 static ALONE: Semaphore = Semaphore::const_new(2);
 /// Each stage has addresses of its own: two pools of one cluster must not overlap.
 static STAGES: AtomicUsize = AtomicUsize::new(1);
+/// How many tests have begun on the shared control plane, and how many run there now.
+static TESTS: LazyLock<watch::Sender<(usize, usize)>> = LazyLock::new(|| watch::Sender::new((0, 0)));
 
 /// A control plane with both controllers on it.
 pub struct Rig {
@@ -72,8 +75,25 @@ pub fn run(test: impl AsyncFnOnce(&'static Rig)) {
             let setup = Setup { dir: Some(crate::shared::folder("rig")), ..Setup::default() };
             Rig::own(setup).await
         };
-        test(SHARED.get_or_init(start).await).await;
+        let rig = SHARED.get_or_init(start).await;
+        TESTS.send_modify(|(begun, run)| (*begun, *run) = (*begun + 1, *run + 1));
+        let _running = Running;
+        test(rig).await;
     });
+}
+
+/// Waits until this test is the only one on the shared control plane; returns how many have begun.
+pub async fn all_others_are_done() -> usize {
+    TESTS.subscribe().wait_for(|(_, run)| *run == 1).await.unwrap().0
+}
+
+/// A test that runs, or has failed when this is dropped.
+struct Running;
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        TESTS.send_modify(|(_, run)| *run -= 1);
+    }
 }
 
 /// Runs a test on a control plane of its own, ended with the test.

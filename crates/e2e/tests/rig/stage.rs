@@ -19,6 +19,8 @@ pub struct Stage {
     pub name: String,
     /// The namespace of those who have no right to anything.
     pub thief: String,
+    /// The first three numbers of this stage's IPv4 addresses: nobody else has any of them.
+    pub subnet: String,
     /// The IPv4 addresses of the pool.
     pub v4: Vec<String>,
     /// The IPv6 addresses of the pool.
@@ -34,12 +36,13 @@ impl Stage {
     pub(super) async fn set(cluster: &Cluster, name: &str, number: usize, v4: usize, v6: usize) -> Self {
         let client = cluster.admin();
         assert!(number < 512 && v4 < 255 && v6 < 9999, "no more documentation addresses");
-        let first = 18 + number / 256;
-        let v4: Vec<_> = (1..=v4).map(|host| format!("198.{first}.{}.{host}", number % 256)).collect();
+        let subnet = format!("198.{}.{}", 18 + number / 256, number % 256);
+        let v4: Vec<_> = (1..=v4).map(|host| format!("{subnet}.{host}")).collect();
         let v6: Vec<_> = (1..=v6).map(|host| format!("2001:db8:{number}::{host}")).collect();
         let stage = Self {
             name: name.to_owned(),
             thief: format!("{name}-thief"),
+            subnet,
             v4,
             v6,
             witness: Mutex::new(Witness::start(client.clone()).await.unwrap()),
