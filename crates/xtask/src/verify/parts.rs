@@ -47,27 +47,33 @@ fn generated() -> anyhow::Result<()> {
 }
 
 fn deps() -> anyhow::Result<()> {
-    cargo(&["test", "--package", "xtask", "--test", "dependencies"])
+    test(&["--workspace", "--test", "dependencies"])
 }
 
 fn unit() -> anyhow::Result<()> {
-    cargo(&["test", "--workspace", "--exclude", "e2e", "--exclude", "devcluster"])
+    test(&["--workspace", "--exclude", "e2e", "--exclude", "devcluster"])
 }
 
 fn devcluster() -> anyhow::Result<()> {
-    cargo(&["test", "--package", "devcluster"])
+    test(&["--package", "devcluster"])
 }
 
 fn charts() -> anyhow::Result<()> {
-    cargo(&["test", "--package", "xtask", "--test", "charts", "--", "--ignored"])
+    test(&["--workspace", "--test", "charts", "--", "--ignored"])
 }
 
 fn e2e() -> anyhow::Result<()> {
-    cargo(&["test", "--package", "e2e"])
+    test(&["--workspace", "--test", "e2e"])
 }
 
 fn demo() -> anyhow::Result<()> {
     run_self(&["demo", "--exit"])
+}
+
+/// Runs tests, all of them. One test binary is picked by its name out of the whole workspace and not by its package:
+/// picking a package also picks other features for what it depends on, which is then compiled once more.
+fn test(args: &[&str]) -> anyhow::Result<()> {
+    cargo(&[&["test", "--no-fail-fast"], args].concat())
 }
 
 #[cfg(test)]
