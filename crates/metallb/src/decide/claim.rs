@@ -8,7 +8,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use api::address::{AddressPhase, ClaimRef, Source};
+use api::address::{ClaimRef, Source};
 use api::claim::ClaimPhase;
 use api::wellknown::{PROVISIONER, driver, metallb};
 use api::{ClaimKey, Family, IPAddress, IPAddressClaim, IPAddressClass, IPAddressSpec, Ip, ServiceKey};
@@ -45,7 +45,12 @@ pub fn missing_families(index: &Index, claim: &IPAddressClaim) -> Vec<Family> {
     };
     let of_other =
         |address: &Arc<IPAddress>| uid_of(address).is_some_and(|other| Some(other.as_str()) != uid);
-    if named.iter().any(|address| of_other(address) && address.phase() == AddressPhase::Released) {
+    // An address of an earlier claim of this name is `Released`, or about to be: the claim waits for it. One
+    // that the inventory found has the name of a Service, not of a claim.
+    let observed = |address: &IPAddress| address.labels().contains_key(driver::OBSERVED);
+    let earlier =
+        |address: &&Arc<IPAddress>| of_other(address) && !address.is_deleting() && !observed(address);
+    if named.iter().any(|address| earlier(&address)) {
         return Vec::new();
     }
     let met = |family: &Family| {
