@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use api::wellknown::driver;
-use api::{ClaimKey, IPAddress, IPAddressClaim, IPAddressClass, ServiceKey};
+use api::{AddressName, ClaimKey, IPAddress, IPAddressClaim, IPAddressClass, ServiceKey};
 use k8s_openapi::api::core::v1::{Event, Service};
 use kube::ResourceExt;
 
@@ -169,7 +169,14 @@ impl Index {
             keys.extend(held.and_then(|name| self.addresses.get(&name)).map(|address| Self::unit(address)));
             keys.extend(claim_of_placeholder(service).map(Key::Claim));
             keys.push(Key::Placeholder(key));
-        } else if service.is_pinned_by_us() || service.has_finalizer(driver::HANDOFF) {
+            return keys;
+        }
+        if key.namespace == self.config.placeholder_namespace {
+            // A stranger's Service may be in the way of a placeholder of its name.
+            let blocked = key.name.strip_prefix("iad-").map(AddressName::new);
+            keys.extend(blocked.and_then(|name| self.addresses.get(&name)).map(|address| Self::unit(address)));
+        }
+        if service.is_pinned_by_us() || service.has_finalizer(driver::HANDOFF) {
             keys.push(Key::Service(key));
         }
         keys

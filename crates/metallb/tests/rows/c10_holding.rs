@@ -158,7 +158,8 @@ fn c10_10_a_keyless_placeholder_of_the_go_implementation_gets_a_key() {
         &Setup::default(),
         |world| {
             let name = world.hold(IP).name_any();
-            let body = json!({ "metadata": { "annotations": { names::SHARE: null, driver::DESCRIPTION: null } } });
+            let body =
+                json!({ "metadata": { "annotations": { names::SHARE: null, driver::DESCRIPTION: null } } });
             world.patch(&home_ref(&name), body);
         },
         |world| world.assert_held(IP),
@@ -221,7 +222,7 @@ fn c10_16_a_stranger_of_that_name_is_reported() {
 #[test]
 fn c10_17_metallb_restarts_and_nothing_moves() {
     let mut world = Setup::default().world(Pace::Eager);
-    world.metallb.restart(&world.server);
+    world.metallb.restart(&mut world.server);
     world.settle();
     world.assert_held(IP);
     assert_eq!(world.writes, 0, "{}", world.last_words(40));

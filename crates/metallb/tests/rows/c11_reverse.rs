@@ -4,9 +4,7 @@ use api::wellknown::{CLAIM, driver};
 use rstest::rstest;
 use serde_json::{Value, json};
 
-use crate::world::build::{
-    IP, IP6, Setup, claim, claim_ref, service, service_ref, web,
-};
+use crate::world::build::{IP, IP6, Setup, claim, claim_ref, service, service_ref, web};
 use crate::world::{Pace, World, crash};
 
 /// A world in which `web` has the addresses of `web-ip`.

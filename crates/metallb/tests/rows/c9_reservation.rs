@@ -176,8 +176,7 @@ fn c9_09_ledger_mismatch_is_told_and_the_rightful_hold_re_arms() {
     world.create(claim("tenant-b", "rival", json!({ "addressName": "by-hand" })));
     world.settle();
     let mut by_hand = static_address("by-hand", IP);
-    by_hand.spec.claim_ref =
-        Some(ClaimRef { namespace: "tenant-b".into(), name: "rival".into(), uid: None });
+    by_hand.spec.claim_ref = Some(ClaimRef { namespace: "tenant-b".into(), name: "rival".into(), uid: None });
     world.pace = Pace::Lazy;
     world.create(claim("tenant-a", "web-ip", json!({})));
     while world.holders(IP).is_empty() {

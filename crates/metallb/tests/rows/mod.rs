@@ -2,6 +2,7 @@
 
 mod c10_holding;
 mod c11_forward;
+mod c11_refusals;
 mod c11_reverse;
 mod c8_classes;
 mod c9_reservation;

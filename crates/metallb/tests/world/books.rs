@@ -70,9 +70,8 @@ impl Pool {
     }
 
     pub fn contains(&self, ip: IpAddr) -> bool {
-        let inside = |(first, last): &(IpAddr, IpAddr)| {
-            first.is_ipv4() == ip.is_ipv4() && *first <= ip && ip <= *last
-        };
+        let inside =
+            |(first, last): &(IpAddr, IpAddr)| first.is_ipv4() == ip.is_ipv4() && *first <= ip && ip <= *last;
         self.usable(ip) && self.ranges.iter().any(inside)
     }
 

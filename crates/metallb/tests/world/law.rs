@@ -146,7 +146,9 @@ fn address(old: &Value, new: &Value, status: bool, fresh: bool) {
     }
     let others = |value: &Value| -> Vec<Value> {
         let list = value["conditions"].as_array().cloned().unwrap_or_default();
-        list.into_iter().filter(|one| !["Held", "Associated"].contains(&one["type"].as_str().unwrap())).collect()
+        list.into_iter()
+            .filter(|one| !["Held", "Associated"].contains(&one["type"].as_str().unwrap()))
+            .collect()
     };
     assert!(!fresh || others(old) == others(new), "writes a condition of somebody else");
 }

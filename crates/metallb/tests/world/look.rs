@@ -158,7 +158,8 @@ impl World {
         for address in self.addresses() {
             let ip = address.spec.address.clone();
             let to = address.associated_to().map(|to| format!("{}/{}", to.namespace, to.name));
-            let phase = if address.is_deleting() { "Deleting".into() } else { format!("{:?}", address.phase()) };
+            let phase =
+                if address.is_deleting() { "Deleting".into() } else { format!("{:?}", address.phase()) };
             let holders: BTreeSet<_> = self.holders(&ip).into_iter().map(home_only).collect();
             let conditions = [condition(&address, "Held"), condition(&address, "Associated")];
             writeln!(text, "{ip} {phase} to {to:?} with {holders:?} {conditions:?}").unwrap();
@@ -171,8 +172,12 @@ impl World {
                 writeln!(text, "placeholder {held:?} shows {:?}", ingress(service)).unwrap();
                 continue;
             }
-            let marks: Vec<_> =
-                service.annotations().keys().chain(service.labels().keys()).chain(service.finalizers()).collect();
+            let marks: Vec<_> = service
+                .annotations()
+                .keys()
+                .chain(service.labels().keys())
+                .chain(service.finalizers())
+                .collect();
             let pin = service.annotations().get(names::PIN);
             writeln!(text, "{key} shows {:?} pin {pin:?} marks {marks:?}", ingress(service)).unwrap();
         }

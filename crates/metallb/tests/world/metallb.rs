@@ -39,9 +39,11 @@ impl MetalLb {
     }
 
     /// The process was restarted: its books are made anew of what the Services show.
-    pub fn restart(&mut self, server: &Server) {
+    pub fn restart(&mut self, server: &mut Server) {
+        self.down = false;
         self.books = Books::default();
-        self.pools_changed = true;
+        self.read_pools(server);
+        self.reload(server);
         self.dirty = services(server).map(|service| key_of(service)).collect();
     }
 
@@ -74,13 +76,7 @@ impl MetalLb {
         // A reload runs before the next single Service, or after all of them.
         let reload_first = self.order.as_mut().is_none_or(|chance| chance.below(2) == 0);
         let said = if self.all && (reload_first || self.dirty.is_empty()) {
-            self.all = false;
-            let mut order: Vec<_> = services(server).map(|service| (key_of(service), Arc::clone(service))).collect();
-            let assigned = |service: &Service| usize::MAX - ingress(service).len();
-            order.sort_by_key(|(key, service)| (assigned(service), self.rank(service), key.clone()));
-            for (key, _) in order {
-                self.converge(&key, server);
-            }
+            self.reload(server);
             "looks at every Service".to_owned()
         } else {
             let key = self.pick(server)?;
@@ -91,6 +87,18 @@ impl MetalLb {
         };
         self.count(server);
         Some(said)
+    }
+
+    /// Every Service, those that have IPs first.
+    fn reload(&mut self, server: &mut Server) {
+        self.all = false;
+        let mut order: Vec<_> =
+            services(server).map(|service| (key_of(service), Arc::clone(service))).collect();
+        let assigned = |service: &Service| usize::MAX - ingress(service).len();
+        order.sort_by_key(|(key, service)| (assigned(service), self.rank(service), key.clone()));
+        for (key, _) in order {
+            self.converge(&key, server);
+        }
     }
 
     fn pick(&mut self, server: &Server) -> Option<ServiceKey> {
@@ -151,9 +159,8 @@ impl MetalLb {
         };
         let after = self.books.allocated.get(key);
         let moved = before.as_ref().map(|alloc| &alloc.key) != after.map(|alloc| &alloc.key);
-        let freed = before.as_ref().is_some_and(|old| {
-            after.is_none() && self.books.pool_for(&old.ips).is_some()
-        });
+        let freed =
+            before.as_ref().is_some_and(|old| after.is_none() && self.books.pool_for(&old.ips).is_some());
         self.all |= moved || freed;
         let texts: Vec<_> = ips.iter().map(IpAddr::to_string).collect();
         let reference = Ref::service(key);
@@ -166,7 +173,8 @@ impl MetalLb {
         let pool = after.map(|alloc| alloc.pool.clone());
         let marked = service.annotations().get("metallb.io/ip-allocated-from-pool").cloned();
         if marked != pool {
-            let body = json!({ "metadata": { "annotations": { "metallb.io/ip-allocated-from-pool": pool } } });
+            let body =
+                json!({ "metadata": { "annotations": { "metallb.io/ip-allocated-from-pool": pool } } });
             server.patch(&reference, false, &body, None).unwrap();
         }
     }

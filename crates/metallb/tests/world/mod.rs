@@ -161,7 +161,8 @@ impl World {
     pub fn pass(&mut self, seconds: i64) {
         self.server.pass(SignedDuration::from_secs(seconds));
         let now = self.server.now();
-        let due: Vec<_> = self.timers.iter().filter(|(_, at)| **at <= now).map(|(key, _)| key.clone()).collect();
+        let due: Vec<_> =
+            self.timers.iter().filter(|(_, at)| **at <= now).map(|(key, _)| key.clone()).collect();
         for key in &due {
             self.timers.remove(key);
         }

@@ -38,9 +38,10 @@ pub fn line(action: &Action) -> String {
 /// A whole plan.
 pub fn plan(plan: &Plan) -> String {
     let actions = plan.actions.iter().map(line);
-    let standing = plan.standing.iter().map(|event| {
-        format!("standing: {} about {}: {}", event.reason, event.regarding, event.note)
-    });
+    let standing = plan
+        .standing
+        .iter()
+        .map(|event| format!("standing: {} about {}: {}", event.reason, event.regarding, event.note));
     let again = plan.again_after.map(|delay| format!("again after {delay:?}"));
     actions.chain(standing).chain(again).collect::<Vec<_>>().join("\n")
 }
