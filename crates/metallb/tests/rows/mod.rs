@@ -1,8 +1,11 @@
 //! The contract, row by row.
 
 mod c10_holding;
+mod c11_foreign_edits;
 mod c11_forward;
 mod c11_refusals;
 mod c11_reverse;
+mod c12_teardown;
 mod c8_classes;
 mod c9_reservation;
+mod plans;
