@@ -19,7 +19,7 @@ const ASSUMED: Duration = Duration::from_secs(1);
 pub fn decide(index: &Index, name: &AddressName, moment: &Moment) -> Plan {
     let mut plan = Plan::default();
     let Some(address) = index.address(name) else { return plan };
-    if index.assumed_for(name).is_some() {
+    if index.assumed_for(name).is_some() && address.spec.claim_ref.is_none() {
         // The claim's plan writes the finalizer and the claimRef at once; a write of ours would only race it.
         plan.retry(ASSUMED);
         return plan;

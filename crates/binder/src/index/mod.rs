@@ -179,6 +179,11 @@ impl Index {
         for name in self.assumed_by.take(key) {
             self.assumed.remove(&name);
             let Some(address) = self.addresses.get(&name).cloned() else { continue };
+            if address.spec.claim_ref.as_ref().is_some_and(|claim_ref| claim_ref.key() == *key) {
+                continue;
+            }
+            // Its own pass kept out of the way until now.
+            dirty.insert(Key::Address(name.clone()));
             let Some(wish) = self.free_for(&address) else { continue };
             let since = self.claims.get(key).and_then(|claim| claim.creation_timestamp());
             let member = (since, key.clone());
@@ -187,7 +192,6 @@ impl Index {
             dirty.extend(
                 self.claims_by_address_name.after(&name, &member).cloned().map(|(_, next)| Key::Claim(next)),
             );
-            dirty.insert(Key::Address(name));
         }
         self.freed = dirty;
     }

@@ -51,10 +51,10 @@ impl Index {
             // Nothing trusts what is not valid (§5.3).
             let Some(ip) = self.valid_ip(address) else { continue };
             match address.spec.claim_ref.as_ref().and_then(|claim_ref| claim_ref.uid()) {
+                // One that goes is not bound on its way out.
+                None if address.is_deleting() => {}
                 None => {
-                    if !address.is_deleting() {
-                        need.incomplete.push(Arc::clone(address));
-                    }
+                    need.incomplete.push(Arc::clone(address));
                     collected.push((ip.family(), address));
                 }
                 own if own == uid => collected.push((ip.family(), address)),

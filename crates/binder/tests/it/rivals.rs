@@ -169,6 +169,36 @@ fn c3f_two_binders_at_once_end_well() {
 }
 
 #[test]
+fn c5_06_an_address_does_not_wait_for_the_rest_of_its_claims_plan() {
+    let mut lab = lab();
+    lab.address("192.0.2.1", json!({})).claim("x", json!({}));
+    lab.deliver();
+    let address = Key::Address(AddressName::new("ip-192-0-2-1"));
+    let plan = lab.decide(&claim("x"));
+    assert!(lab.decide(&address).is_empty(), "chosen");
+    let bound = json!({"namespace": "a", "name": "x", "uid": lab.uid(&claim_ref("x"))});
+    lab.edit(&address_ref("ip-192-0-2-1"), &json!({"spec": {"claimRef": bound}})).deliver();
+    assert!(!lab.decide(&address).is_empty(), "the claimRef is there");
+    lab.carry_out(&claim("x"), &plan);
+    lab.rest();
+}
+
+#[test]
+fn c5_04_an_address_that_kept_out_of_the_way_is_looked_at_when_the_claim_left_it() {
+    let mut lab = lab();
+    lab.address("192.0.2.1", json!({})).claim("x", json!({}));
+    lab.deliver();
+    let plan = lab.decide(&claim("x"));
+    lab.edit(&address_ref("ip-192-0-2-1"), &json!({"status": {"phase": "Conflict"}})).deliver();
+    assert!(lab.pass(&Key::Address(AddressName::new("ip-192-0-2-1"))));
+    lab.dirty.clear();
+    assert_eq!(lab.carry_out(&claim("x"), &plan), Did::Stale);
+    lab.rest();
+    let finalizers = &lab.get(&address_ref("ip-192-0-2-1"))["metadata"]["finalizers"];
+    assert_eq!(*finalizers, json!(["local.sdn.cozystack.io/address-protection"]));
+}
+
+#[test]
 fn keys_come_oldest_first() {
     let mut lab = lab();
     lab.claim("b", json!({})).address("192.0.2.1", json!({})).claim("a", json!({}));

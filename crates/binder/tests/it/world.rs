@@ -200,12 +200,15 @@ impl World {
                     return (Did::Stale, Some(Change::Applied(object(reference, &old))));
                 }
                 if let Action::Patch { status, body, .. } = action {
+                    may_patch(reference, &old, *status, body);
                     let mut new = old.clone();
                     assert_eq!(*status, body.as_object().unwrap().contains_key("status"), "{body}");
                     merge(&mut new, body);
                     assert_ne!(old, new, "a write that changes nothing: {reference} {body}");
                     self.update(reference, &old, new);
                 } else {
+                    assert_eq!(reference.kind, Kind::Address, "nothing else is deleted");
+                    assert_eq!(old["spec"]["reclaimPolicy"], "Delete", "Retain never deletes: {reference}");
                     self.delete(reference);
                 }
                 let verb = if matches!(action, Action::Delete { .. }) { "delete" } else { "patch" };
@@ -229,4 +232,34 @@ impl World {
         }
         text
     }
+}
+
+/// What the core may write at all (contract §3).
+fn may_patch(reference: &Ref, old: &Value, status: bool, body: &Value) {
+    let mut new = old.clone();
+    merge(&mut new, body);
+    let others = |value: &Value| {
+        let all = value["metadata"]["finalizers"].as_array().cloned().unwrap_or_default();
+        let ours = |name: &Value| name.as_str().unwrap().ends_with("-protection");
+        all.into_iter().filter(|name| !ours(name)).collect::<Vec<_>>()
+    };
+    assert_eq!(others(old), others(&new), "{reference}: somebody else's finalizer");
+    let deleting = !old["metadata"]["deletionTimestamp"].is_null();
+    let count = |value: &Value| value["metadata"]["finalizers"].as_array().map_or(0, Vec::len);
+    assert!(!deleting || count(&new) <= count(old), "{reference}: no finalizer on what is being deleted");
+    if reference.kind == Kind::Address {
+        let drivers =
+            |value: &Value| ["Conflict", "Lost"].iter().any(|phase| value["status"]["phase"] == *phase);
+        assert!(!drivers(&new) || old["status"]["phase"] == new["status"]["phase"]);
+        assert!(!drivers(old) || old["status"]["phase"] == new["status"]["phase"]);
+        let uid = &old["spec"]["claimRef"]["uid"];
+        let unbound = uid.as_str().is_none_or(str::is_empty);
+        assert!(unbound || old["spec"] == new["spec"], "{reference}: a binding is never turned round");
+        for field in ["associatedTo", "lastHandoff", "associationHistory"] {
+            assert_eq!(old["status"][field], new["status"][field]);
+        }
+    } else {
+        assert_eq!(old["spec"], new["spec"], "{reference}: a claim's spec is the tenant's");
+    }
+    assert!(status || old["status"] == new["status"]);
 }
