@@ -137,7 +137,7 @@ fn allocate(
         }
     }
     let room = available.unwrap_or(usize::MAX);
-    if !index.is_among_first(&class_name, &key, room) {
+    if !index.is_among_first(&class_name, family, &key, room) {
         let message =
             exhausted(&pool_name, family, index.attempt(&key, family).map(|last| last.message.as_str()));
         plan.standing.clear();

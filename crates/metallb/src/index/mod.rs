@@ -20,6 +20,7 @@ use plan::Store;
 use crate::parse::pool::Pool;
 use crate::{Config, Key};
 use many::Many;
+use waiting::Wait;
 pub use waiting::class_name;
 
 /// What MetalLB last said about a Service it could not serve.
@@ -65,9 +66,9 @@ pub struct Index {
     placeholders_by_address: Many<AddressName, ServiceKey>,
     placeholders_by_claim: Many<ClaimKey, ServiceKey>,
     classes_by_pool: Many<String, String>,
-    /// Claims that still lack an address of a class, the oldest first.
-    waiting: Many<String, (Option<Time>, ClaimKey)>,
-    waits_for: HashMap<ClaimKey, (String, Option<Time>)>,
+    /// Claims that still lack an address of a class and family, the oldest first.
+    waiting: Many<(String, Family), (Option<Time>, ClaimKey)>,
+    waits_for: HashMap<ClaimKey, Wait>,
     /// Addresses that no Service shows at this moment, by the class they belong to.
     unheld: Many<String, AddressName>,
 }

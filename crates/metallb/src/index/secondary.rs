@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use api::wellknown::driver;
-use api::{AddressName, ClaimKey, IPAddress, IPAddressClaim, IPAddressClass, ServiceKey};
+use api::{AddressName, ClaimKey, Family, IPAddress, IPAddressClaim, IPAddressClass, ServiceKey};
 use k8s_openapi::api::core::v1::{Event, Service};
 use kube::ResourceExt;
 
@@ -174,7 +174,9 @@ impl Index {
         if key.namespace == self.config.placeholder_namespace {
             // A stranger's Service may be in the way of a placeholder of its name.
             let blocked = key.name.strip_prefix("iad-").map(AddressName::new);
-            keys.extend(blocked.and_then(|name| self.addresses.get(&name)).map(|address| Self::unit(address)));
+            keys.extend(
+                blocked.and_then(|name| self.addresses.get(&name)).map(|address| Self::unit(address)),
+            );
         }
         if service.is_pinned_by_us() || service.has_finalizer(driver::HANDOFF) {
             keys.push(Key::Service(key));
@@ -235,9 +237,12 @@ impl Index {
 
     /// Whatever belongs to a class: its waiting claims and its addresses.
     fn mark_class(&self, name: &str, dirty: &mut Dirty) {
-        let name = name.to_owned();
-        dirty.extend(self.waiting.get(&name).map(|(_, key)| Key::Claim(key.clone())));
-        let addresses = self.addresses_by_class.get(&name).filter_map(|name| self.addresses.get(name));
+        for family in [Family::IPv4, Family::IPv6] {
+            let waiting = self.waiting.get(&(name.to_owned(), family));
+            dirty.extend(waiting.map(|(_, key)| Key::Claim(key.clone())));
+        }
+        let addresses =
+            self.addresses_by_class.get(&name.to_owned()).filter_map(|name| self.addresses.get(name));
         dirty.extend(addresses.map(|address| Self::unit(address)));
     }
 }

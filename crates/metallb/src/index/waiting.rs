@@ -1,31 +1,45 @@
 //! Who waits for an address, and what must not be taken meanwhile (contract §9).
 
 use api::{AddressName, ClaimKey, Family};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::secondary::Dirty;
 use super::{Attempt, Index};
 use crate::Key;
 use crate::decide::claim::missing_families;
 
+/// What a claim waits for.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Wait {
+    class: String,
+    created: Option<Time>,
+    families: Vec<Family>,
+}
+
 impl Index {
-    /// Enters the claim among those that wait for an address of their class, or takes it out. Whoever leaves
-    /// the queue makes room for its head.
+    /// Enters the claim among those that wait for an address of their class and family, or takes it out. Whoever
+    /// leaves the queue makes room for its head.
     pub(super) fn refresh_waiting(&mut self, key: &ClaimKey, dirty: &mut Dirty) {
         let wish = self.claims.get(key).and_then(|claim| {
-            let waits = !missing_families(self, claim).is_empty();
-            waits.then(|| (class_name(claim).unwrap_or_default(), claim.metadata.creation_timestamp.clone()))
+            let families = missing_families(self, claim);
+            let class = class_name(claim).unwrap_or_default();
+            let created = claim.metadata.creation_timestamp.clone();
+            (!families.is_empty()).then_some(Wait { class, created, families })
         });
-        let before = self.waits_for.get(key);
-        if before == wish.as_ref() {
+        if self.waits_for.get(key) == wish.as_ref() {
             return;
         }
-        if let Some((class, created)) = self.waits_for.remove(key) {
-            self.waiting.remove(&class, &(created, key.clone()));
+        if let Some(Wait { class, created, families }) = self.waits_for.remove(key) {
+            for family in families {
+                self.waiting.remove(&(class.clone(), family), &(created.clone(), key.clone()));
+            }
             self.mark_first_waiting(&class, dirty);
         }
-        if let Some((class, created)) = wish {
-            self.waiting.insert(class.clone(), (created.clone(), key.clone()));
-            self.waits_for.insert(key.clone(), (class, created));
+        if let Some(wait) = wish {
+            for family in &wait.families {
+                self.waiting.insert((wait.class.clone(), *family), (wait.created.clone(), key.clone()));
+            }
+            self.waits_for.insert(key.clone(), wait);
             dirty.insert(Key::Claim(key.clone()));
         }
     }
@@ -44,17 +58,19 @@ impl Index {
         }
     }
 
-    /// The head of the queue: as many as the pool has room for, and at least one.
-    pub(super) fn mark_first_waiting(&self, class: &String, dirty: &mut Dirty) {
-        let available = |family| self.pool_of_class(class).and_then(|(_, pool)| pool.available(family));
-        let room = available(Family::IPv4).unwrap_or(0).max(available(Family::IPv6).unwrap_or(0)).max(1);
-        dirty.extend(self.waiting.get(class).take(room).map(|(_, key)| Key::Claim(key.clone())));
+    /// The head of the queue of each family: as many as the pool has room for, and at least one.
+    pub(super) fn mark_first_waiting(&self, class: &str, dirty: &mut Dirty) {
+        for family in [Family::IPv4, Family::IPv6] {
+            let available = self.pool_of_class(class).and_then(|(_, pool)| pool.available(family));
+            let first = self.waiting.get(&(class.to_owned(), family)).take(available.unwrap_or(0).max(1));
+            dirty.extend(first.map(|(_, key)| Key::Claim(key.clone())));
+        }
     }
 
-    /// Whether this claim is among the first `room` that wait for an address of the class.
-    pub fn is_among_first(&self, class: &str, claim: &ClaimKey, room: usize) -> bool {
-        let class = class.to_owned();
-        self.waiting.count(&class) <= room || self.waiting.get(&class).take(room).any(|(_, key)| key == claim)
+    /// Whether this claim is among the first `room` that wait for an address of the class and family.
+    pub fn is_among_first(&self, class: &str, family: Family, claim: &ClaimKey, room: usize) -> bool {
+        let queue = (class.to_owned(), family);
+        self.waiting.count(&queue) <= room || self.waiting.get(&queue).take(room).any(|(_, key)| key == claim)
     }
 
     /// An address of this class that lies in its pool and that no Service shows: whoever queues in MetalLB
