@@ -208,9 +208,11 @@ pub(super) fn reverse(
     plan: &mut Plan,
 ) {
     let shown = ips(group).iter().any(|ip| service.ingress().contains(ip));
-    if undress(service, false).is_none() {
+    // With its marker gone a pin is still ours: the ledger says so.
+    let ours = service.is_pinned_by_us() || service.pin().is_ok_and(|pin| pin.into_iter().eq(ips(group)));
+    if undress(service, ours, false).is_none() {
         if !shown {
-            plan.actions.extend(strip(service));
+            plan.actions.extend(undress(service, ours, true));
             clear(index, unit, Some(service), group, moment, plan);
             return;
         }
@@ -252,7 +254,7 @@ pub(super) fn reverse(
     if ready {
         // One that is being deleted keeps the finalizer until MetalLB has taken the IP off it: a Service that
         // is gone while MetalLB still counts it in would stand in the way of the placeholder's next change.
-        plan.actions.extend(undress(service, !service.is_deleting()));
+        plan.actions.extend(undress(service, ours, !service.is_deleting()));
     }
 }
 
@@ -264,12 +266,11 @@ fn is_assigned(index: &Index, address: &IPAddress) -> bool {
 
 /// The write that takes all our marks off a Service; none if it wears none.
 pub(super) fn strip(service: &Arc<Service>) -> Option<Action> {
-    undress(service, true)
+    undress(service, service.is_pinned_by_us(), true)
 }
 
-fn undress(service: &Arc<Service>, finalizer: bool) -> Option<Action> {
+fn undress(service: &Arc<Service>, pinned: bool, finalizer: bool) -> Option<Action> {
     let mut annotations = Map::new();
-    let pinned = service.is_pinned_by_us();
     let keyed = our_key(service).is_some();
     for (name, ours) in [(metallb::PIN, pinned), (driver::PINNED, true), (metallb::SHARE, keyed)] {
         if ours && service.annotation(name).is_some() {

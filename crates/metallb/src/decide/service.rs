@@ -40,7 +40,11 @@ pub(super) fn associate(
             Some(service) if !service.is_load_balancer() => {
                 handoff::rehold(index, unit, service, group, moment, plan);
             }
-            Some(service) if taken.is_none() && keeps(unit, service, group) => {
+            Some(service)
+                if taken.is_none()
+                    && keeps(unit, service, group)
+                    && !is_shut_out(index, service, &widened(index, unit, service, group)) =>
+            {
                 taken = Some(View::key(&**service));
                 let targets = widened(index, unit, service, group);
                 busy.extend(targets.iter().map(|address| address.key()));
@@ -70,6 +74,16 @@ fn is_holder(address: &IPAddress, service: &Service) -> bool {
 fn keeps(unit: &Unit, service: &Service, group: &[Arc<IPAddress>]) -> bool {
     let stays = |address: &Arc<IPAddress>| unit.owns(address) && !is_to_be_torn_down(unit, address);
     !service.is_deleting() && unit.key.is_some() && service.claim() == unit.key && group.iter().all(stays)
+}
+
+/// Whether MetalLB has taken the addresses off the Service, or never gave them, and will not give them back as
+/// things are, while a placeholder could have them: then they are held until the Service is as it must be.
+fn is_shut_out(index: &Index, service: &Service, targets: &[Arc<IPAddress>]) -> bool {
+    let ips: Vec<Ip> = targets.iter().filter_map(|address| address.ip().ok()).collect();
+    let shown = service.ingress();
+    !ips.iter().any(|ip| shown.contains(ip))
+        && index.pool_containing(&ips).is_some()
+        && serviceable(index, service, targets).is_err()
 }
 
 /// The addresses the Service is to have: those it has, and all of its claim's as soon as it can be served by

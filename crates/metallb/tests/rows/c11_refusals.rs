@@ -65,7 +65,13 @@ fn without(name: &str) -> Value {
 fn c11_50_foreign_wishes(#[case] name: &str, #[case] value: &str) {
     // In a pool of one address: the foreign pin can get nothing by itself.
     let quoted = format!("{name}: {value:?}");
-    refused(&Setup { contended: false, ..Setup::default() }, json!({ name: value }), json!({}), &quoted, without(name));
+    refused(
+        &Setup { contended: false, ..Setup::default() },
+        json!({ name: value }),
+        json!({}),
+        &quoted,
+        without(name),
+    );
 }
 
 #[test]

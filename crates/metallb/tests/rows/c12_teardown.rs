@@ -176,7 +176,8 @@ fn c12_10_no_orphan_while_the_watch_has_not_told_of_its_claim() {
 #[test]
 fn c12_11_allocation_placeholder_of_an_earlier_claim_of_that_name() {
     let mut world = Setup::roomy().world(Pace::Eager);
-    let body = json!({ driver::CLAIM_NAMESPACE: "tenant-a", driver::CLAIM_NAME: "web-ip", names::POOL: "reserved" });
+    let body =
+        json!({ driver::CLAIM_NAMESPACE: "tenant-a", driver::CLAIM_NAME: "web-ip", names::POOL: "reserved" });
     let mut stale = service_in(HOME, "iad-11111111-0000-4000-8000-000000000001-v4", body, json!({}));
     stale.metadata.labels = Some([(driver::PLACEHOLDER.to_owned(), "true".to_owned())].into());
     world.create(stale);
