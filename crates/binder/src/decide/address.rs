@@ -56,7 +56,11 @@ pub fn decide(index: &Index, name: &AddressName, moment: &Moment) -> Plan {
         }
         Fate::Invalid if !address.phase().is_drivers() => said(AddressPhase::Pending, None),
         Fate::Available => {
-            let message = "free: the next claim of its class and family gets it";
+            let message = if address.associated_to().is_some() {
+                "free as soon as the workload that still has it lets go"
+            } else {
+                "free: the next claim of its class and family gets it"
+            };
             said(AddressPhase::Available, Some(Verdict::no("Available", message)))
         }
         Fate::Bound(claim) => {

@@ -198,6 +198,44 @@ fn c5_04_an_address_that_kept_out_of_the_way_is_looked_at_when_the_claim_left_it
     assert_eq!(*finalizers, json!(["local.sdn.cozystack.io/address-protection"]));
 }
 
+/// How many keys a change makes dirty, in a fleet of any size.
+#[test]
+fn one_change_concerns_few_keys_whatever_the_fleet() {
+    let count = |fleet: usize| {
+        let mut lab = lab();
+        lab.class("other", false);
+        for n in 0..fleet {
+            let ip = format!("10.0.{}.{}", n / 250, n % 250 + 1);
+            lab.address(&ip, json!({})).claim(&format!("c{n:04}"), json!({}));
+            lab.claim(&format!("w{n:04}"), json!({"className": "other"}));
+        }
+        lab.rest();
+        let mut counts = Vec::new();
+        let mut dirty = |lab: &mut Lab| {
+            lab.deliver();
+            counts.push(lab.dirty.len());
+            lab.rest();
+        };
+        lab.address("192.0.2.1", json!({}));
+        dirty(&mut lab);
+        lab.claim("new", json!({}));
+        dirty(&mut lab);
+        lab.delete(&claim_ref("c0000"));
+        dirty(&mut lab);
+        lab.edit(&address_ref("ip-10-0-0-2"), &json!({"status": {"phase": "Lost"}}));
+        dirty(&mut lab);
+        lab.edit(&crate::world::class_ref("pub"), &json!({"spec": {"parameters": {"pool": "x"}}}));
+        dirty(&mut lab);
+        lab.delete(&crate::world::class_ref("pub"));
+        dirty(&mut lab);
+        lab.address("192.0.2.2", json!({"className": "other"}));
+        dirty(&mut lab);
+        counts
+    };
+    assert_eq!(count(5), [1, 1, 2, 2, 0, 0, 2]);
+    assert_eq!(count(300), count(5));
+}
+
 #[test]
 fn keys_come_oldest_first() {
     let mut lab = lab();
