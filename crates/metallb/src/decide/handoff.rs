@@ -22,6 +22,9 @@ use super::placeholder::{self, Beside};
 use crate::index::Index;
 use crate::parse::service::{View, is_our_key, sharing_key};
 
+/// An address that no pool can have.
+const NOWHERE: &str = "0.0.0.0";
+
 fn ips(group: &[Arc<IPAddress>]) -> Vec<Ip> {
     let mut ips: Vec<Ip> = group.iter().filter_map(|address| address.ip().ok()).collect();
     ips.sort();
@@ -208,8 +211,9 @@ pub(super) fn reverse(
     plan: &mut Plan,
 ) {
     let shown = ips(group).iter().any(|ip| service.ingress().contains(ip));
-    // With its marker gone a pin is still ours: the ledger says so.
-    let ours = service.is_pinned_by_us() || service.pin().is_ok_and(|pin| pin.into_iter().eq(ips(group)));
+    let ours = is_pin_ours(service, group);
+    // A key that the Service's owner put there is not ours to change: the placeholder takes it for a while.
+    let foreign = service.sharing_key().is_some() && our_key(service).is_none();
     if undress(service, ours, false).is_none() {
         if !shown {
             plan.actions.extend(undress(service, ours, true));
@@ -218,11 +222,11 @@ pub(super) fn reverse(
         }
         // MetalLB is about to take the IP off the Service, if a placeholder has it. If none has, somebody
         // else took our marks off: MetalLB leaves an IP where it is then.
-        if group.iter().all(|address| is_assigned(index, address)) {
+        if !foreign && group.iter().all(|address| is_assigned(index, address)) {
             return;
         }
     }
-    let key = our_key(service).map_or_else(|| sharing_key(moment.entropy), str::to_owned);
+    let key = service.sharing_key().map_or_else(|| sharing_key(moment.entropy), str::to_owned);
     let keyed = service.sharing_key() == Some(&key);
     if !keyed {
         let body = json!({ "metadata": { "annotations": { metallb::SHARE: key } } });
@@ -251,11 +255,28 @@ pub(super) fn reverse(
         let hopeless = !shown && index.failure(hold).is_some();
         ready &= assigned || hopeless;
     }
-    if ready {
+    if ready && foreign && shown {
+        plan.actions.extend(banish(service).filter(|_| ours || service.annotation(metallb::PIN).is_none()));
+    } else if ready {
         // One that is being deleted keeps the finalizer until MetalLB has taken the IP off it: a Service that
         // is gone while MetalLB still counts it in would stand in the way of the placeholder's next change.
         plan.actions.extend(undress(service, ours, !service.is_deleting()));
     }
+}
+
+/// With its marker gone a pin is still ours: the ledger says so.
+fn is_pin_ours(service: &Service, group: &[Arc<IPAddress>]) -> bool {
+    service.is_pinned_by_us() || service.pin().is_ok_and(|pin| pin.into_iter().eq(ips(group)))
+}
+
+/// The write that makes MetalLB take the IP off a Service whose key lets it go on sharing: a pin that no pool
+/// has.
+fn banish(service: &Arc<Service>) -> Option<Action> {
+    if service.annotation(metallb::PIN) == Some(NOWHERE) && service.is_pinned_by_us() {
+        return None;
+    }
+    let body = json!({ "metadata": { "annotations": { metallb::PIN: NOWHERE, driver::PINNED: "true" } } });
+    Some(Action::patch(Target::of(&Object::Service(Arc::clone(service))), body))
 }
 
 /// Whether a placeholder shows the address.
@@ -323,11 +344,10 @@ fn clear(
         edit.condition(types::HELD, assigned, reason, &message, moment.now);
         plan.actions.extend(edit.action());
         // A hold that still wears the last tenant's shape never shares with the next.
-        if let Some(hold) = hold
-            && let Some(key) = our_key(hold)
-            && let Some(body) = placeholder::mend(index, hold, address, key, None)
-        {
-            plan.push(placeholder::patch(hold, body));
+        if let Some(hold) = hold {
+            let key = our_key(hold).map_or_else(|| sharing_key(moment.entropy), str::to_owned);
+            let body = placeholder::mend(index, hold, address, &key, None);
+            plan.actions.extend(body.map(|body| placeholder::patch(hold, body)));
         }
     }
     let about = service.filter(|service| !service.is_deleting());
@@ -369,7 +389,7 @@ pub(super) fn rehold(
     let (first, rest): (Vec<_>, Vec<_>) =
         cleared.actions.into_iter().partition(|action| matches!(action, Action::Create { .. }));
     plan.actions.extend(first);
-    plan.actions.extend(strip(service));
+    plan.actions.extend(undress(service, is_pin_ours(service, group), true));
     plan.actions.extend(rest);
     plan.standing.extend(cleared.standing);
 }

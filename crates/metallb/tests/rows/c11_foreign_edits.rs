@@ -4,7 +4,7 @@ use api::wellknown::{CLAIM, driver, metallb as names};
 use rstest::rstest;
 use serde_json::{Value, json};
 
-use super::c11_reverse::associated;
+use super::c11_reverse::{associated, every_mark_off};
 use crate::world::build::{IP, Setup, home_ref, pool_ref, service, service_ref, web};
 use crate::world::look::condition;
 use crate::world::{Pace, World, crash};
@@ -150,18 +150,30 @@ fn c11_77_status_forged_on_and_off() {
     assert_eq!(service_writes, 0, "{}", world.last_words(40));
 }
 
-#[test]
-fn c11_78_a_foreign_key_added_later_is_never_overwritten() {
-    let setup = Setup { contended: false, ..Setup::default() };
-    let mut world = associated(&setup, json!({}))(Pace::Eager);
-    world.patch(&service_ref("web"), annotations(json!({ names::SHARE: "tenants-key" })));
-    world.settle();
-    assert_eq!(world.shows("web"), [IP]);
-    world.law.gap = true;
-    world.annotate("web", json!({ CLAIM: null }));
-    world.settle();
-    assert_eq!(world.service("web").annotations().get(names::SHARE).map(String::as_str), Some("tenants-key"));
-    world.assert_held(IP);
+#[rstest]
+#[case::claim_taken_off(|world: &mut World| world.annotate("web", json!({ CLAIM: null })))]
+#[case::deleted(|world: &mut World| world.delete(&service_ref("web")))]
+#[case::every_mark_taken_off(every_mark_off)]
+fn c11_78_a_foreign_key_added_later_is_never_overwritten(#[case] act: fn(&mut World)) {
+    crash::from(
+        |pace| {
+            let mut world = associated(&Setup::default(), json!({}))(pace);
+            world.patch(&service_ref("web"), annotations(json!({ names::SHARE: "tenants-key" })));
+            world.settle();
+            assert_eq!(world.shows("web"), [IP]);
+            world
+        },
+        act,
+        |world| {
+            world.assert_held(IP);
+            assert_ne!(world.hold(IP).annotations()[names::SHARE], "tenants-key");
+            if world.server.get(&service_ref("web")).is_some() {
+                let service = world.service("web");
+                assert_eq!(service.annotations()[names::SHARE], "tenants-key");
+                assert_eq!(service.annotations().get(names::PIN), None);
+            }
+        },
+    );
 }
 
 #[test]

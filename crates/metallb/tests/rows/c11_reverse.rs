@@ -44,7 +44,7 @@ fn service_off(world: &mut World) {
     world.delete(&service_ref("web"));
 }
 
-fn every_mark_off(world: &mut World) {
+pub fn every_mark_off(world: &mut World) {
     let body = json!({ "metadata": {
         "annotations": {
             CLAIM: null, driver::PINNED: null, "metallb.io/loadBalancerIPs": null,

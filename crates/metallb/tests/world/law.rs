@@ -74,7 +74,7 @@ impl Law {
     /// Nobody else's fields are written.
     pub fn judge(&self, server: &Server, config: &Config, action: &Action) {
         match action {
-            Action::Create { object, .. } => created(config, object),
+            Action::Create { object, .. } => created(server, config, object),
             Action::Delete { target } => {
                 let object = server.get(&target.reference);
                 let Some(Object::Service(service)) = object else {
@@ -105,13 +105,16 @@ fn is_placeholder(config: &Config, service: &Service) -> bool {
         && service.labels().get(driver::PLACEHOLDER).is_some_and(|value| value == "true")
 }
 
-fn created(config: &Config, object: &Object) {
+fn created(server: &Server, config: &Config, object: &Object) {
     match object {
         Object::Service(service) => {
             assert!(is_placeholder(config, service), "creates {}", object.reference());
             assert!(service.metadata.owner_references.is_none());
             let key = service.annotations().get(names::SHARE).expect("a placeholder is born with a key");
-            assert!(is_our_key(key), "key {key:?}");
+            let borrowed = server.all(Kind::Service).any(|other| {
+                other.meta().annotations.as_ref().and_then(|all| all.get(names::SHARE)) == Some(key)
+            });
+            assert!(is_our_key(key) || borrowed, "key {key:?}");
             for name in service.annotations().keys().chain(service.labels().keys()) {
                 assert!(name.starts_with(driver::PROVISIONER) || name.starts_with("metallb.io/"), "{name}");
             }
