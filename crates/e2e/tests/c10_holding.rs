@@ -4,6 +4,7 @@ use api::claim::ClaimPhase;
 use api::conditions::find;
 use futures::future::join_all;
 use kube::ResourceExt;
+use serde_json::json;
 
 use crate::rig::{self, ingress};
 
@@ -143,9 +144,28 @@ fn c9_pool_grows() {
         let more = format!("{}.77/32", stage.subnet);
         let mut ranges = stage.ranges();
         ranges.push(more);
-        let change = serde_json::json!({ "spec": { "addresses": ranges } });
+        let change = json!({ "spec": { "addresses": ranges } });
         rig::patch(&stage.pools(), &stage.name, change).await;
         assert_eq!(stage.bound(rig::LATE).await, format!("{}.77", stage.subnet));
+        stage.assert_at_rest().await;
+    });
+}
+
+/// §9: a claim that waits for one family, however long, keeps nobody from the other.
+#[test]
+fn c9_one_family_does_not_wait_for_the_other() {
+    rig::run(async |rig| {
+        let stage = rig.stage_dual("queue-families", 1, 1).await;
+        let six = || json!({ "family": "IPv6" });
+        stage.claim_with("six", six()).await;
+        stage.bound("six").await;
+        stage.claim_with("six-waits", six()).await;
+        stage.event("six-waits", "PoolExhausted").await;
+        stage.assert_at_rest().await;
+        stage.claim("four").await;
+        let ip = stage.bound("four").await;
+        stage.held(&ip).await;
+        assert!(stage.events(&stage.name, "four", "PoolExhausted").await.is_empty());
         stage.assert_at_rest().await;
     });
 }
