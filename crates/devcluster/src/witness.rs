@@ -48,11 +48,11 @@ impl Witness {
     /// When the Services cannot be listed.
     pub async fn start(client: Client) -> Result<Self> {
         let services: Api<Service> = Api::all(client.clone());
-        let list =
+        let listed =
             services.list(&ListParams::default()).await.map_err(Error::kube("listing the Services"))?;
-        let mut version = list.metadata.resource_version.clone().unwrap_or_default();
+        let mut version = listed.metadata.resource_version.clone().unwrap_or_default();
         let book = Arc::new(Mutex::new(Book::default()));
-        for service in &list.items {
+        for service in &listed.items {
             lock(&book).saw(service, true);
         }
         let (said, last) = watch::channel(number(&version));
