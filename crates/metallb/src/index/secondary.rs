@@ -30,7 +30,9 @@ impl Index {
                 self.classes_by_pool.get(&pool).filter(|other| **other != name).cloned().collect();
             // Two classes of one pool refuse each other: what waits for one is freed by the other's going.
             if before != after {
-                others.iter().for_each(|other| self.mark_class(other, dirty));
+                for other in &others {
+                    self.mark_class(other, dirty);
+                }
             }
             dirty.extend(others.into_iter().map(Key::Class));
             if present {
@@ -88,7 +90,9 @@ impl Index {
         if new.is_none() {
             dirty.extend(self.placeholders_by_address.get(&name).cloned().map(Key::Placeholder));
             // It may have been the last unheld one, and it leaves room.
-            old.iter().for_each(|address| self.mark_first_waiting(&address.spec.class_name, dirty));
+            if let Some(address) = old {
+                self.mark_first_waiting(&address.spec.class_name, dirty);
+            }
         }
         self.refresh_held(&name, dirty);
         for address in [old, new].into_iter().flatten() {

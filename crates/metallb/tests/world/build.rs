@@ -1,7 +1,5 @@
 //! The objects of the reproductions in cases.md, and the worlds they live in.
 
-use std::collections::BTreeMap;
-
 use ::metallb::Config;
 use api::wellknown::{CLAIM, driver, metallb as names};
 use api::{ClaimKey, IPAddress, IPAddressClaim, IPAddressClass, ServiceKey};
@@ -55,7 +53,7 @@ pub fn static_address(name: &str, ip: &str) -> IPAddress {
     }))
 }
 
-/// A LoadBalancer Service of tenant-a on port 80.
+/// A `LoadBalancer` Service of tenant-a on port 80.
 pub fn service(name: &str, annotations: Value, spec: Value) -> Service {
     service_in("tenant-a", name, annotations, spec)
 }
@@ -179,10 +177,5 @@ impl World {
     /// Annotations of a Service, set or (by null) removed.
     pub fn annotate(&mut self, name: &str, annotations: Value) {
         self.patch(&service_ref(name), json!({ "metadata": { "annotations": annotations } }));
-    }
-
-    /// Labels as a map.
-    pub fn labels_of(&self, reference: &Ref) -> BTreeMap<String, String> {
-        self.server.get(reference).and_then(|object| object.meta().labels.clone()).unwrap_or_default()
     }
 }

@@ -67,6 +67,7 @@ pub struct World {
     serial: u64,
     chance: Chance,
     killed: bool,
+    core_has_work: bool,
 }
 
 /// All kinds, in the order in which a driver that starts lists them.
@@ -103,6 +104,7 @@ impl World {
             serial: 0,
             chance: Chance::of(seed),
             killed: false,
+            core_has_work: true,
         };
         world.restart();
         world

@@ -1,7 +1,7 @@
-//! Plans and stories as text that people can read.
+//! Actions as text that people can read.
 
 use api::wellknown::driver;
-use plan::{Action, Plan};
+use plan::Action;
 use serde_json::{Value, json};
 
 use super::server::encode;
@@ -33,17 +33,6 @@ pub fn line(action: &Action) -> String {
         }
         Action::Emit(event) => format!("emit {} about {}: {}", event.reason, event.regarding, event.note),
     }
-}
-
-/// A whole plan.
-pub fn plan(plan: &Plan) -> String {
-    let actions = plan.actions.iter().map(line);
-    let standing = plan
-        .standing
-        .iter()
-        .map(|event| format!("standing: {} about {}: {}", event.reason, event.regarding, event.note));
-    let again = plan.again_after.map(|delay| format!("again after {delay:?}"));
-    actions.chain(standing).chain(again).collect::<Vec<_>>().join("\n")
 }
 
 /// JSON without what differs between runs.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use ::metallb::Key;
 use jiff::SignedDuration;
-use plan::{Action, Brain, Change, Event, Moment, Ref, Target};
+use plan::{Action, Brain, Change, Event, Kind, Moment, Ref, Target};
 
 use super::server::{Answer, Refusal};
 use super::{Pace, World, core, is_heard, render};
@@ -90,6 +90,7 @@ impl World {
     /// MetalLB hears of what was written.
     fn notice(&mut self) {
         for reference in std::mem::take(&mut self.server.touched) {
+            self.core_has_work |= matches!(reference.kind, Kind::Class | Kind::Claim | Kind::Address);
             self.metallb.notice(&reference);
         }
     }
@@ -108,9 +109,13 @@ impl World {
 
     fn run_core(&mut self) -> bool {
         self.notice();
+        if !std::mem::take(&mut self.core_has_work) {
+            return false;
+        }
         core::run(&mut self.server);
         let worked = !self.server.touched.is_empty();
         self.notice();
+        self.core_has_work = false;
         if worked {
             self.check();
         }
@@ -211,6 +216,7 @@ impl World {
                 return if is_the_one { Err(Stop::Stale(format!("{reference} is there"))) } else { Ok(()) };
             }
             Action::Emit(event) => {
+                self.story.push(format!("  {}", render::line(action)));
                 self.told.push(event.clone());
                 self.emitted += 1;
                 return Ok(());

@@ -107,10 +107,15 @@ impl Server {
         precondition: Precondition<'_>,
     ) -> Result<Answer, Refusal> {
         let old = self.find(reference, precondition)?.clone();
-        let mut merged = old.clone();
-        merge(&mut merged, body);
-        let mut new = if status { old.clone() } else { merged.clone() };
-        restore(&mut new, "status", if status { merged.get("status") } else { old.get("status") });
+        let mut new = old.clone();
+        if status {
+            let mut content = old.get("status").cloned().unwrap_or(Value::Null);
+            merge(&mut content, &body["status"]);
+            restore(&mut new, "status", Some(&content));
+        } else {
+            merge(&mut new, body);
+            restore(&mut new, "status", old.get("status"));
+        }
         let meta = new["metadata"].as_object_mut().unwrap();
         for name in ["uid", "creationTimestamp", "generation", "deletionTimestamp", "name", "namespace"] {
             match old["metadata"].get(name) {
@@ -249,7 +254,7 @@ pub fn encode(object: &Object) -> Value {
 
 pub fn decode(kind: Kind, value: &Value) -> Object {
     fn read<T: serde::de::DeserializeOwned>(value: &Value) -> T {
-        serde_json::from_value(value.clone()).unwrap_or_else(|error| panic!("{error}: {value:#}"))
+        T::deserialize(value).unwrap_or_else(|error| panic!("{error}: {value:#}"))
     }
     match kind {
         Kind::Class => Object::from(read::<api::IPAddressClass>(value)),
