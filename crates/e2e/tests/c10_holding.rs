@@ -1,7 +1,6 @@
 //! Contract §9, §10 and case L3: holds that somebody takes away, and claims that wait.
 
 use api::claim::ClaimPhase;
-use api::conditions::find;
 use futures::future::join_all;
 use kube::ResourceExt;
 use serde_json::json;
@@ -44,19 +43,7 @@ fn l3_placeholder_deleted_while_thieves_wait() {
         stage.contend(&[&ip]).await;
         let placeholder = stage.placeholders_of(&ip).await.pop().unwrap();
         rig::delete(&stage.placeholders(), &placeholder.name_any()).await;
-        rig::eventually("the address to be held again, or to say who has it", async || {
-            let holder = stage.holders(&ip).await.into_iter().next()?;
-            let address = stage.addresses().get(&rig::address_name(&ip)).await.unwrap();
-            let held = find(rig::address_conditions(&address), "Held")?.clone();
-            let stolen = holder.starts_with(&stage.thief);
-            if stolen {
-                return (held.status == "False" && held.message.contains(&holder)).then_some(());
-            }
-            let back =
-                stage.placeholders_of(&ip).await.pop().is_some_and(|now| now.uid() != placeholder.uid());
-            (back && held.status == "True").then_some(())
-        })
-        .await;
+        stage.held_or_stolen(&ip, placeholder.uid()).await;
         stage.claim_is(rig::LATE, ClaimPhase::Pending).await;
         stage.clear_thieves().await;
         stage.held(&ip).await;

@@ -143,6 +143,28 @@ fn b6_type_change_and_back() {
     });
 }
 
+/// B6 while thieves wait: the API server frees the IP before anybody can act, so the race may be lost. The address then
+/// tells who has it, and when that one lets go, it is held, and served again to the Service that was turned back.
+#[test]
+fn b6_type_change_while_thieves_wait() {
+    rig::run(async |rig| {
+        let (stage, ip) = contended(rig, "type-change-theft").await;
+        stage.web("web", "web-ip").await;
+        stage.served("web", &[&ip]).await;
+        rig::patch(&stage.services(), "web", json!({ "spec": { "type": "ClusterIP" } })).await;
+        let stolen = stage.held_or_stolen(&ip, None).await;
+        rig::patch(&stage.services(), "web", json!({ "spec": { "type": "LoadBalancer" } })).await;
+        if stolen {
+            stage.assert_at_rest().await;
+            stage.unserved("web").await;
+            stage.clear_thieves().await;
+        }
+        stage.served("web", &[&ip]).await;
+        stage.claim_is(rig::LATE, ClaimPhase::Pending).await;
+        stage.assert_at_rest().await;
+    });
+}
+
 /// E5: a Service deleted and made again under its name at once, ten times, has the same IP each time; only this
 /// incarnation is in the ledger.
 #[test]

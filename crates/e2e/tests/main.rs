@@ -6,6 +6,7 @@ mod c10_holding;
 mod c11_dual;
 mod c11_handoff;
 mod c11_refusals;
+mod c11_shapes;
 mod c4_static;
 mod c6_reclaim;
 mod c8_classes;

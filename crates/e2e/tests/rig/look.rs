@@ -6,6 +6,7 @@ use api::address::{AddressPhase, HandoffDirection};
 use api::claim::ClaimPhase;
 use api::wellknown::driver;
 use api::{IPAddress, IPAddressClaim, IPAddressClass, conditions};
+use devcluster::Controller;
 use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::events::v1::Event;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
@@ -106,28 +107,36 @@ impl Stage {
         self.ledger(ip, &format!("to be {phase:?}"), |address| address.phase() == phase).await
     }
 
-    /// Waits until the placeholder alone has the IP and the ledger says so.
+    /// Waits until a placeholder alone has the IP and the ledger says so.
     pub async fn held(&self, ip: &str) -> IPAddress {
         let held = |address: &IPAddress| {
             address.associated_to().is_none() && said(address_conditions(address), "Held") == "True/Held"
         };
         let address = self.ledger(ip, "to be held", held).await;
-        let name = self.placeholder_name(ip);
-        let expected = BTreeSet::from([name]);
-        eventually(&format!("{expected:?} to have {ip}"), async || {
+        let home = format!("{}/", Controller::Driver.namespace());
+        eventually(&format!("a placeholder alone to have {ip}"), async || {
             let holders = self.holders(ip).await;
-            (holders.len() == 1 && holders.iter().all(|holder| self.is_placeholder(holder))).then_some(())
+            (holders.len() == 1 && holders.iter().all(|holder| holder.starts_with(&home))).then_some(())
         })
         .await;
         address
     }
 
-    fn is_placeholder(&self, holder: &str) -> bool {
-        holder.starts_with(&format!("{}/", devcluster::Controller::Driver.namespace()))
-    }
-
-    fn placeholder_name(&self, ip: &str) -> String {
-        format!("{}/iad-{}", devcluster::Controller::Driver.namespace(), address_name(ip))
+    /// Waits until an address that thieves may have got says who has it, or that it is held by another placeholder than
+    /// before; says whether it was stolen.
+    pub async fn held_or_stolen(&self, ip: &str, before: Option<String>) -> bool {
+        let what = format!("{ip} to be held again, or to say who has it");
+        eventually(&what, async || {
+            let holder = self.holders(ip).await.into_iter().next()?;
+            let address = self.addresses().get(&address_name(ip)).await.unwrap();
+            let held = conditions::find(address_conditions(&address), "Held")?;
+            if holder.starts_with(&format!("{}/", self.thief)) {
+                return (held.status == "False" && held.message.contains(&holder)).then_some(true);
+            }
+            let back = self.placeholders_of(ip).await.pop().is_some_and(|now| now.uid() != before);
+            (back && held.status == "True" && held.reason == "Held").then_some(false)
+        })
+        .await
     }
 
     /// Waits until the status of a Service shows exactly these IPs and the handoff is over: nobody else has them,

@@ -50,6 +50,7 @@ where
     }
 }
 
+#[expect(clippy::panic, reason = "that is how a test fails")]
 async fn fail<K>(api: &Api<K>, name: &str, what: &str) -> !
 where
     K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Serialize,
