@@ -7,11 +7,13 @@
 mod action;
 mod brain;
 mod event;
+mod many;
 mod object;
 mod store;
 
 pub use action::{Action, Guard, Plan, Target};
 pub use brain::{Brain, Moment};
 pub use event::{Event, EventType};
+pub use many::Many;
 pub use object::{Change, Kind, Object, Ref};
 pub use store::{Store, is_older};

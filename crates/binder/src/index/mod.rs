@@ -1,7 +1,6 @@
 //! What the binder knows: each object once, and the secondary keys that decisions need.
 
 mod change;
-mod many;
 mod market;
 pub mod need;
 mod secondary;
@@ -12,10 +11,9 @@ use std::sync::Arc;
 use api::{AddressName, ClaimKey, IPAddress, IPAddressClaim, IPAddressClass, Ip};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt;
-use plan::Store;
+use plan::{Many, Store};
 
 use crate::Key;
-use many::Many;
 use market::Market;
 pub use market::Wish;
 pub use need::Need;

@@ -4,7 +4,6 @@
 //! with the fleet; only a complete list ([`plan::Change::Replaced`]) is as long as it is.
 
 mod change;
-mod many;
 mod queries;
 mod secondary;
 mod waiting;
@@ -15,11 +14,10 @@ use api::{AddressName, ClaimKey, Family, IPAddress, IPAddressClaim, IPAddressCla
 use k8s_openapi::api::core::v1::{Namespace, Service};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::core::DynamicObject;
-use plan::Store;
+use plan::{Many, Store};
 
 use crate::parse::pool::Pool;
 use crate::{Config, Key};
-use many::Many;
 use waiting::Wait;
 pub use waiting::class_name;
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::hash::Hash;
 
-/// From a key to the sorted set of members. A key without members is not kept.
+/// From a key to the sorted set of its members. A key without members is not kept.
 #[derive(Debug)]
 pub struct Many<K, V>(HashMap<K, BTreeSet<V>>);
 
@@ -15,13 +15,19 @@ impl<K, V> Default for Many<K, V> {
 
 impl<K: Eq + Hash, V: Ord> Many<K, V> {
     /// The members of a key, in order.
-    pub fn get<'a>(&'a self, key: &K) -> impl DoubleEndedIterator<Item = &'a V> + use<'a, K, V> {
+    pub fn get<'a>(&'a self, key: &K) -> impl Iterator<Item = &'a V> + use<'a, K, V> {
         self.0.get(key).into_iter().flatten()
     }
 
     /// How many members a key has.
     pub fn count(&self, key: &K) -> usize {
         self.0.get(key).map_or(0, BTreeSet::len)
+    }
+
+    /// The member that follows another in the order of the set, whether or not that one is in it.
+    pub fn after(&self, key: &K, member: &V) -> Option<&V> {
+        use std::ops::Bound::{Excluded, Unbounded};
+        self.0.get(key)?.range((Excluded(member), Unbounded)).next()
     }
 
     /// Adds a member and says whether it is new.
@@ -37,5 +43,15 @@ impl<K: Eq + Hash, V: Ord> Many<K, V> {
             self.0.remove(key);
         }
         removed
+    }
+
+    /// Removes a key and gives back its members.
+    pub fn take(&mut self, key: &K) -> BTreeSet<V> {
+        self.0.remove(key).unwrap_or_default()
+    }
+
+    /// Whether there is nothing at all.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
     }
 }
