@@ -5,6 +5,7 @@ mod c11_foreign_edits;
 mod c11_forward;
 mod c11_refusals;
 mod c11_reverse;
+mod c11_upheavals;
 mod c12_teardown;
 mod c8_classes;
 mod c9_reservation;

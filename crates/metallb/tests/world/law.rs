@@ -72,7 +72,7 @@ fn is_rightful(server: &Server, config: &Config, address: &IPAddress, holder: &S
 
 impl Law {
     /// Nobody else's fields are written.
-    pub fn judge(&self, server: &Server, config: &Config, action: &Action) {
+    pub fn judge(server: &Server, config: &Config, action: &Action) {
         match action {
             Action::Create { object, .. } => created(server, config, object),
             Action::Delete { target } => {

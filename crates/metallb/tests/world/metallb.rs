@@ -95,7 +95,7 @@ impl MetalLb {
         let mut order: Vec<_> =
             services(server).map(|service| (key_of(service), Arc::clone(service))).collect();
         let assigned = |service: &Service| usize::MAX - ingress(service).len();
-        order.sort_by_key(|(key, service)| (assigned(service), self.rank(service), key.clone()));
+        order.sort_by_key(|(key, service)| (assigned(service), Self::rank(service), key.clone()));
         for (key, _) in order {
             self.converge(&key, server);
         }
@@ -107,14 +107,14 @@ impl MetalLb {
             return self.dirty.iter().nth(at).cloned();
         }
         let rank = |key: &&ServiceKey| {
-            let rank = service(server, key).map_or(9, |service| self.rank(service));
+            let rank = service(server, key).map_or(9, |service| Self::rank(service));
             (rank, (*key).clone())
         };
         self.dirty.iter().min_by_key(rank).cloned()
     }
 
     /// Who goes first, at worst: strangers that wait, our own that wait for any IP, Services, placeholders.
-    fn rank(&self, service: &Service) -> u8 {
+    fn rank(service: &Service) -> u8 {
         let placeholder = service.labels().contains_key(driver::PLACEHOLDER);
         let pinned = service.annotations().contains_key(names::PIN);
         match (ingress(service).is_empty(), placeholder, pinned) {

@@ -7,6 +7,7 @@ use ::metallb::Key;
 use jiff::SignedDuration;
 use plan::{Action, Brain, Change, Event, Kind, Moment, Ref, Target};
 
+use super::law::Law;
 use super::server::{Answer, Refusal};
 use super::{Pace, World, core, is_heard, render};
 
@@ -194,7 +195,7 @@ impl World {
     }
 
     fn carry_out(&mut self, action: &Action, written: &mut Written) -> Result<(), Stop> {
-        self.law.judge(&self.server, &self.config, action);
+        Law::judge(&self.server, &self.config, action);
         let version = |target: &Target| match written.get(&target.reference) {
             Some((uid, version)) if *uid == target.uid => (uid.clone(), version.clone()),
             _ => (target.uid.clone(), target.resource_version.clone()),

@@ -43,7 +43,7 @@ pub struct Server {
     pub watch: VecDeque<Change>,
     /// What MetalLB and the core have not looked at yet.
     pub touched: Vec<Ref>,
-    /// Namespaces whose quota refuses another LoadBalancer Service.
+    /// Namespaces whose quota refuses another `LoadBalancer` Service.
     pub full_namespaces: BTreeSet<String>,
 }
 

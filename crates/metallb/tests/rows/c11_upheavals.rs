@@ -1,0 +1,107 @@
+//! Contract §11: the handoff through restarts, and the objects that the Go implementation left.
+
+use api::wellknown::{CLAIM, driver};
+use rstest::rstest;
+use serde_json::json;
+
+use super::c11_reverse::associated;
+use crate::world::build::{IP, IP6, Setup, address_ref, claim_ref, service, service_ref, web};
+use crate::world::{Pace, crash};
+
+#[test]
+fn c11_81_metallb_restarts_at_any_moment() {
+    for pace in [Pace::Eager, Pace::Lazy, Pace::Stale, Pace::Shuffled(1)] {
+        let origin = Setup::default().world(pace);
+        for turns in 0..12 {
+            let mut world = origin.fork();
+            world.settle();
+            world.create(web("web-ip"));
+            world.turns(turns);
+            world.metallb.restart(&mut world.server);
+            world.settle();
+            world.assert_associated("web", &[IP]);
+            world.annotate("web", json!({ CLAIM: null }));
+            world.turns(turns);
+            world.metallb.restart(&mut world.server);
+            world.settle();
+            world.assert_held(IP);
+        }
+    }
+}
+
+#[rstest]
+#[case::annotation_off(false)]
+#[case::deleted(true)]
+fn c11_82_an_association_of_the_go_implementation_goes_on(#[case] delete: bool) {
+    crash::from(
+        |pace| {
+            let mut world = associated(&Setup::default(), json!({}))(pace);
+            // It recorded no uid and no history, and put neither label nor finalizer.
+            let body = json!({ "associatedTo": { "uid": null }, "associationHistory": null,
+                               "lastHandoff": null, "conditions": null });
+            world.patch_status(&address_ref("ip-192-0-2-0"), body);
+            let body = json!({ "metadata": { "labels": { driver::ASSOCIATED: null }, "finalizers": null } });
+            world.patch(&service_ref("web"), body);
+            world
+        },
+        |world| {
+            world.settle();
+            assert_eq!(world.shows("web"), [IP]);
+            let to = world.address_of(IP).associated_to().cloned().unwrap();
+            assert_eq!(to.uid.as_deref(), world.service("web").metadata.uid.as_deref());
+            if delete {
+                world.delete(&service_ref("web"));
+            } else {
+                world.annotate("web", json!({ CLAIM: null }));
+            }
+        },
+        |world| world.assert_held(IP),
+    );
+}
+
+#[test]
+fn c11_83_dual_claim_deleted_under_its_service() {
+    let spec = json!({ "ipFamilies": ["IPv4", "IPv6"], "ipFamilyPolicy": "RequireDualStack" });
+    crash::from(
+        associated(&Setup::dual(), spec),
+        |world| world.delete(&claim_ref("web-ip")),
+        |world| {
+            world.assert_held(IP);
+            world.assert_held(IP6);
+            world.assert_bare("web");
+        },
+    );
+}
+
+#[test]
+fn c11_84_claim_widened_under_its_single_stack_service() {
+    let setup = Setup { family: "IPv4", contended: false, ..Setup::dual() };
+    crash::from(
+        |pace| {
+            let mut world = setup.world(pace);
+            world.create(service("web", json!({ CLAIM: "web-ip" }), json!({})));
+            world.settle();
+            world
+        },
+        |world| world.patch(&claim_ref("web-ip"), json!({ "spec": { "family": "Dual" } })),
+        |world| world.assert_associated("web", &[IP]),
+    );
+}
+
+#[test]
+fn c11_85_service_edited_to_a_family_the_claim_lacks_is_held_again() {
+    let setup = Setup { contended: false, ..Setup::default() };
+    crash::from(
+        associated(&setup, json!({})),
+        |world| {
+            world.law.gap = true;
+            let spec = json!({ "ipFamilies": ["IPv4", "IPv6"], "ipFamilyPolicy": "RequireDualStack" });
+            world.patch(&service_ref("web"), json!({ "spec": spec }));
+            world.settle();
+            world.assert_held(IP);
+            let spec = json!({ "ipFamilies": ["IPv4"], "ipFamilyPolicy": "SingleStack" });
+            world.patch(&service_ref("web"), json!({ "spec": spec }));
+        },
+        |world| world.assert_associated("web", &[IP]),
+    );
+}
