@@ -6,6 +6,7 @@ use serde_json::json;
 
 use super::c11_reverse::associated;
 use crate::world::build::{IP, IP6, Setup, address_ref, claim_ref, service, service_ref, web};
+use crate::world::look::condition;
 use crate::world::{Pace, crash};
 
 #[test]
@@ -104,4 +105,22 @@ fn c11_85_service_edited_to_a_family_the_claim_lacks_is_held_again() {
         },
         |world| world.assert_associated("web", &[IP]),
     );
+}
+
+#[test]
+fn c11_86_type_change_under_a_load_balancer_class_waits_for_metallb() {
+    // MetalLB with a class of its own does not look at a Service that has none any more, and counts the IP as
+    // its own until it restarts: said in `Held`, healed by the restart.
+    let mut setup = Setup { contended: false, ..Setup::default() };
+    setup.config.lb_class = Some("x.example/lb".to_owned());
+    let mut world = associated(&setup, json!({ "loadBalancerClass": "x.example/lb" }))(Pace::Eager);
+    world.law.gap = true;
+    world.patch(&service_ref("web"), json!({ "spec": { "type": "ClusterIP" } }));
+    world.settle();
+    let held = condition(&world.address_of(IP), "Held");
+    assert_eq!(held, Some(("False".into(), "NotAssigned".into())), "{}", world.last_words(40));
+    assert_eq!(world.holders(IP), ["tenant-a/web"]);
+    world.metallb.restart(&mut world.server);
+    world.settle();
+    world.assert_held(IP);
 }
