@@ -36,6 +36,11 @@ impl Request {
         ["create", "update", "patch", "delete", "deletecollection"].contains(&self.verb.as_str())
     }
 
+    /// What has to be granted for it, as `controller: verb group/resource`.
+    pub fn rule(&self) -> String {
+        format!("{}: {} {}/{}", self.controller.name(), self.verb, self.group, self.resource)
+    }
+
     fn parse(line: &str) -> Option<Self> {
         // Cheap first: most lines are of others.
         if !line.contains(":serviceaccount:") && !line.contains("system:serviceaccount") {

@@ -27,6 +27,7 @@ mod setup;
 mod stage;
 mod wait;
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -36,7 +37,7 @@ use devcluster::{Cluster, Controller, Controllers, Process, RunOptions};
 use tokio::runtime::Runtime;
 use tokio::sync::{OnceCell, Semaphore, watch};
 
-pub use self::audit::Audit;
+pub use self::audit::{Audit, Request};
 pub use self::contest::LATE;
 pub use self::look::*;
 pub use self::make::*;
@@ -102,6 +103,7 @@ pub fn alone(setup: Setup, test: impl AsyncFnOnce(&Rig)) {
         let _permit = ALONE.acquire().await.unwrap();
         let rig = Rig::own(setup).await;
         test(&rig).await;
+        rig.assert_none_denied();
     });
 }
 
@@ -162,6 +164,13 @@ impl Rig {
     /// Who asked the API server for what.
     pub fn audit(&self) -> Audit {
         Audit::of(self.cluster.audit_log())
+    }
+
+    /// RBAC denied nothing to our service accounts.
+    pub fn assert_none_denied(&self) {
+        let denied: BTreeSet<_> =
+            self.audit().since(0).iter().filter(|request| request.denied).map(Request::rule).collect();
+        assert!(denied.is_empty(), "denied: {denied:#?}");
     }
 
     /// Namespaces `name` and `name-thief`, a pool of that many IPv4 addresses, and its class.
