@@ -36,7 +36,7 @@ pub struct Call {
     pub subresource: String,
     /// The namespace, empty for cluster-scoped objects and for requests across namespaces.
     pub namespace: String,
-    /// The object's name, empty where the request names none.
+    /// The object's name, empty where the request names none; what is created is named by the request's body.
     pub name: String,
     /// The whole path with its query.
     pub path: String,
@@ -65,6 +65,14 @@ impl Call {
         let verb = verb(method, !name.is_empty(), uri.query().unwrap_or_default());
         let (group, namespace) = (group.to_owned(), namespace.to_owned());
         Self { verb, group, resource, subresource, namespace, name, path, write: None }
+    }
+
+    /// Takes the name of what is created from the request's body.
+    pub(super) fn name_by(&mut self, body: &[u8]) {
+        if self.verb == Verb::Create && self.name.is_empty() {
+            let object: serde_json::Value = serde_json::from_slice(body).unwrap_or_default();
+            object["metadata"]["name"].as_str().unwrap_or_default().clone_into(&mut self.name);
+        }
     }
 
     /// Whether the request changes something that a decision may depend on.
@@ -123,6 +131,18 @@ mod tests {
         check(delete, "/apis/g/v1/things/t", (Verb::Delete, "g", "", "things", "t", ""), true);
         check(delete, "/apis/g/v1/things", (Verb::DeleteCollection, "g", "", "things", "", ""), true);
         check(get, "/version", (Verb::List, "", "", "", "", ""), false);
+    }
+
+    #[test]
+    fn what_is_created_is_named_by_its_body() {
+        let mut call = Call::parse(&Method::POST, &"/api/v1/namespaces/a/services".parse().unwrap());
+        call.name_by(br#"{"metadata": {"name": "web"}}"#);
+        assert_eq!(call.name, "web");
+        call.name_by(b"not read again");
+        assert_eq!(call.name, "web");
+        call.name.clear();
+        call.name_by(b"nonsense");
+        assert_eq!(call.name, "");
     }
 
     #[test]

@@ -32,10 +32,8 @@ impl Upstream {
         Ok(Self { client: probe::client(ca_pem)?, url: server_url.trim_end_matches('/').to_owned() })
     }
 
-    async fn send(&self, request: Request<Incoming>) -> Result<Response<Incoming>, String> {
+    async fn send(&self, request: Request<Bytes>) -> Result<Response<Incoming>, String> {
         let (mut head, body) = request.into_parts();
-        // Requests are small and are taken whole, so that a client that dies half-way leaves no half request behind.
-        let body = body.collect().await.map_err(|error| error.to_string())?.to_bytes();
         let path = head.uri.path_and_query().map_or("/", |path| path.as_str());
         head.uri = format!("{}{path}", self.url).parse::<Uri>().map_err(|error| error.to_string())?;
         for hop in [HOST, CONNECTION, TRANSFER_ENCODING] {
@@ -52,7 +50,15 @@ pub(super) async fn handle(
     upstream: Arc<Upstream>,
     book: Arc<Book>,
 ) -> Result<Answer, Infallible> {
-    let mut call = Call::parse(request.method(), request.uri());
+    let (head, body) = request.into_parts();
+    let mut call = Call::parse(&head.method, &head.uri);
+    // Requests are small and are taken whole, so that a client that dies half-way leaves no half request behind.
+    let body = match body.collect().await {
+        Ok(body) => body.to_bytes(),
+        Err(error) => return Ok(refusal(400, None, &error.to_string())),
+    };
+    call.name_by(&body);
+    let request = Request::from_parts(head, body);
     let (act, entry) = book.enter(&mut call);
     let after = match act {
         Act::Pass => None,
@@ -80,7 +86,7 @@ pub(super) async fn handle(
 }
 
 async fn send_whole(
-    request: Request<Incoming>,
+    request: Request<Bytes>,
     upstream: Arc<Upstream>,
     book: Arc<Book>,
     call: Call,

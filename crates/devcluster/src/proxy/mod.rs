@@ -19,6 +19,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpListener;
+use tokio::sync::Notify;
 use tokio::task::{JoinHandle, JoinSet};
 
 pub use self::call::{Call, Verb};
@@ -33,6 +34,7 @@ use crate::{Error, Result};
 pub struct Proxy {
     url: String,
     book: Arc<Book>,
+    cut: Arc<Notify>,
     server: JoinHandle<()>,
 }
 
@@ -66,8 +68,9 @@ impl Proxy {
             TcpListener::bind(("127.0.0.1", 0)).await.map_err(Error::io("binding the proxy's port"))?;
         let address = listener.local_addr().map_err(Error::io("asking for the proxy's port"))?;
         let book = Arc::new(Book::default());
-        let server = tokio::spawn(serve(listener, upstream, Arc::clone(&book)));
-        Ok(Self { url: format!("http://{address}"), book, server })
+        let cut = Arc::new(Notify::new());
+        let server = tokio::spawn(serve(listener, upstream, Arc::clone(&book), Arc::clone(&cut)));
+        Ok(Self { url: format!("http://{address}"), book, cut, server })
     }
 
     /// The proxy's address.
@@ -84,6 +87,11 @@ impl Proxy {
     /// Adds a rule after those there are.
     pub fn add(&self, rule: Rule) {
         self.book.open().rules.push(rule);
+    }
+
+    /// Closes every connection there is, and with them every watch; what was forwarded is seen to its end.
+    pub fn cut(&self) {
+        self.cut.notify_one();
     }
 
     /// Removes every rule; faults are over.
@@ -162,7 +170,7 @@ impl Book {
     }
 }
 
-async fn serve(listener: TcpListener, upstream: Arc<Upstream>, book: Arc<Book>) {
+async fn serve(listener: TcpListener, upstream: Arc<Upstream>, book: Arc<Book>, cut: Arc<Notify>) {
     let mut connections = JoinSet::new();
     loop {
         tokio::select! {
@@ -174,6 +182,7 @@ async fn serve(listener: TcpListener, upstream: Arc<Upstream>, book: Arc<Book>) 
                 connections.spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), service));
             }
             Some(_) = connections.join_next() => {}
+            () = cut.notified() => connections.abort_all(),
         }
     }
 }
