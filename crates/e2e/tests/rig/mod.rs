@@ -23,6 +23,7 @@ mod audit;
 mod contest;
 mod look;
 mod make;
+mod own;
 mod setup;
 mod stage;
 mod wait;
@@ -41,9 +42,10 @@ pub use self::audit::{Audit, Request};
 pub use self::contest::LATE;
 pub use self::look::*;
 pub use self::make::*;
+pub use self::own::Own;
 pub use self::setup::Setup;
 pub use self::stage::Stage;
-pub use self::wait::{eventually, gone, until};
+pub use self::wait::{WITHIN, eventually, gone, until};
 
 /// A client works only as long as the runtime it was made in, so the tests share that too.
 static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Runtime::new().unwrap());
@@ -133,22 +135,34 @@ impl Rig {
 
     /// Starts a further replica of a controller, under a name of its own.
     pub async fn start_as(&self, controller: Controller, name: &str) -> Process {
+        match self.proxy(controller) {
+            Some(proxy) => self.start_via(controller, name, proxy).await,
+            None => self.launch(controller, name, None).await,
+        }
+    }
+
+    /// Starts a replica of a controller behind a proxy of its own, under a name of its own.
+    pub async fn start_via(&self, controller: Controller, name: &str, proxy: &Proxy) -> Process {
+        let via = self.cluster.kubeconfig_via(proxy, controller.namespace(), controller.name());
+        self.launch(controller, name, Some(via.await.unwrap())).await
+    }
+
+    async fn launch(&self, controller: Controller, name: &str, kubeconfig: Option<PathBuf>) -> Process {
         let options = RunOptions {
             name: name.to_owned(),
             args: self.setup.args(controller),
-            kubeconfig: self.kubeconfig(controller).await,
+            kubeconfig,
             leader_elect: self.setup.leader_elect,
         };
         self.cluster.run_controller(&self.controllers, controller, options).await.unwrap()
     }
 
-    async fn kubeconfig(&self, controller: Controller) -> Option<PathBuf> {
-        let proxy = match controller {
+    /// The proxy between a controller and the API server, if the setup asked for one.
+    pub fn proxy(&self, controller: Controller) -> Option<&Proxy> {
+        match controller {
             Controller::Core => self.core_proxy.as_ref(),
             Controller::Driver => self.driver_proxy.as_ref(),
-        }?;
-        let via = self.cluster.kubeconfig_via(proxy, controller.namespace(), controller.name());
-        Some(via.await.unwrap())
+        }
     }
 
     /// The process of a controller: kill, stop, pause, restart.

@@ -1,0 +1,27 @@
+//! A control plane that the tests of one module share.
+
+use tokio::sync::{Mutex, OnceCell};
+
+use super::{ALONE, RUNTIME, Rig, Setup};
+
+/// A control plane that the tests of one module share, one after the other: they may kill its parts.
+pub struct Own {
+    rig: OnceCell<Rig>,
+    turn: Mutex<()>,
+}
+
+impl Own {
+    /// None yet: the first test starts it.
+    pub const fn new() -> Self {
+        Self { rig: OnceCell::const_new(), turn: Mutex::const_new(()) }
+    }
+
+    /// Runs a test on it, alone.
+    pub fn run(&'static self, setup: Setup, test: impl AsyncFnOnce(&'static Rig)) {
+        RUNTIME.block_on(async {
+            let _turn = self.turn.lock().await;
+            let _permit = ALONE.acquire().await.unwrap();
+            test(self.rig.get_or_init(|| Rig::own(setup)).await).await;
+        });
+    }
+}
