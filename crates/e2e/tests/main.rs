@@ -11,6 +11,7 @@ mod c4_static;
 mod c6_reclaim;
 mod c8_classes;
 mod chart_lifecycle;
+mod crash;
 mod crd_rules;
 mod flagship;
 mod quotas;
