@@ -1,12 +1,15 @@
 //! Making and deleting many objects at once.
 
+use std::collections::HashMap;
 use std::fmt::Debug;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Result, bail};
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use kube::Resource;
-use kube::api::{Api, ListParams, PostParams};
+use kube::api::{Api, PostParams};
+use kube::runtime::reflector::ObjectRef;
+use kube::runtime::watcher;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -14,7 +17,6 @@ use serde::de::DeserializeOwned;
 const AT_ONCE: usize = 16;
 /// How long a whole phase may take.
 const WITHIN: Duration = Duration::from_secs(1800);
-const EVERY: Duration = Duration::from_millis(200);
 
 pub(super) async fn create_all<K>(api: &Api<K>, objects: Vec<K>) -> Result<()>
 where
@@ -24,21 +26,37 @@ where
     Ok(stream::iter(objects).map(create).buffer_unordered(AT_ONCE).try_collect().await?)
 }
 
-/// Waits until all objects of a kind are as wanted, by lists read from the API server's cache.
+/// Waits until there are `count` objects of a kind and all are as wanted. By a watch, which costs the API server
+/// less than lists would.
 pub(super) async fn all<K>(api: &Api<K>, what: &str, count: usize, is: impl Fn(&K) -> bool) -> Result<()>
 where
-    K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
+    K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + 'static,
 {
-    let deadline = Instant::now() + WITHIN;
-    loop {
-        let list = api.list(&ListParams::default().match_any()).await?;
-        let right = list.items.iter().filter(|object| is(object)).count();
-        if right == count && list.items.len() == count {
-            return Ok(());
+    let mut verdicts: HashMap<ObjectRef<K>, bool> = HashMap::new();
+    let watch = async {
+        let mut events = watcher(api.clone(), watcher::Config::default()).boxed();
+        while let Some(event) = events.try_next().await? {
+            match event {
+                watcher::Event::Apply(object) | watcher::Event::InitApply(object) => {
+                    verdicts.insert(ObjectRef::from_obj(&object), is(&object));
+                }
+                watcher::Event::Delete(object) => {
+                    verdicts.remove(&ObjectRef::from_obj(&object));
+                }
+                watcher::Event::Init => {
+                    verdicts.clear();
+                    continue;
+                }
+                watcher::Event::InitDone => {}
+            }
+            if verdicts.len() == count && verdicts.values().all(|right| *right) {
+                return Ok(());
+            }
         }
-        if Instant::now() > deadline {
-            bail!("waited {} s for {count} {what}; there are {right}", WITHIN.as_secs());
-        }
-        tokio::time::sleep(EVERY).await;
+        bail!("the watch for {what} ended")
+    };
+    match tokio::time::timeout(WITHIN, watch).await {
+        Ok(done) => done,
+        Err(_) => bail!("waited {} s for {count} {what}", WITHIN.as_secs()),
     }
 }
