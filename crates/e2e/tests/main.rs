@@ -13,6 +13,7 @@ mod c8_classes;
 mod chart_lifecycle;
 mod crash;
 mod crd_rules;
+mod faults;
 mod flagship;
 mod quotas;
 mod rig;

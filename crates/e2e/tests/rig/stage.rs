@@ -74,6 +74,11 @@ impl Stage {
         &self.run_dir
     }
 
+    /// Watches from now on with fresh eyes: a restarted API server does not tell what was before it.
+    pub async fn witness_anew(&self) {
+        *self.witness.lock().await = Witness::start(self.client()).await.unwrap();
+    }
+
     /// A client with every right.
     pub fn client(&self) -> Client {
         self.client.clone()
