@@ -15,6 +15,7 @@ mod crash;
 mod crd_rules;
 mod faults;
 mod flagship;
+mod leader;
 mod quotas;
 mod rig;
 mod shared;

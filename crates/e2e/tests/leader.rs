@@ -1,0 +1,190 @@
+//! Two replicas of each controller: one leads, the other stands by; the leader dies, leaves or freezes amid its work.
+
+mod replicas;
+
+use std::time::{Duration, Instant};
+
+use devcluster::Controller;
+use devcluster::proxy::Rule;
+use serde_json::json;
+use tokio::sync::watch;
+
+use self::replicas::{Pair, pairs};
+use crate::rig::{self, Own, Rig, Setup, Stage};
+
+static OWN: Own = Own::new();
+/// The leader is struck after so many writes: in the middle of a handoff, or of a binding.
+const STRUCK_AFTER: u64 = 2;
+/// A lease is taken when it was seen unchanged for its 15 seconds; the rest is for looking, and for a busy machine.
+const TAKEN_WITHIN: Duration = Duration::from_secs(20);
+/// A lease that was let go is taken at the next look.
+const FOLLOWED_WITHIN: Duration = Duration::from_secs(5);
+
+fn on_replicas(test: impl AsyncFnOnce(&Rig, [&mut Pair; 2])) {
+    let setup = Setup { controllers: false, ..Setup::default() };
+    OWN.run(setup, async |rig| {
+        let mut all = pairs(rig).await;
+        let [core, driver] = &mut *all;
+        core.ready(rig).await;
+        driver.ready(rig).await;
+        test(rig, [core, driver]).await;
+    });
+}
+
+/// §3 (d), (f): a replica that stands by is ready and writes nothing, while the other does all the work.
+#[test]
+fn c3_standby_writes_nothing() {
+    on_replicas(async |rig, pairs| {
+        let before = pairs.each_ref().map(|pair| pair.standby().changes());
+        let flow = Flow::begin(rig, "standby").await;
+        flow.complete().await;
+        for (pair, before) in pairs.into_iter().zip(before) {
+            pair.standby().assert_ready().await;
+            assert_eq!(pair.standby().changes(), before, "{}", pair.standby().name());
+        }
+    });
+}
+
+/// §3 (d): the leader is killed amid a handoff, or a binding: the other takes over within the time of the lease, and
+/// completes.
+#[test]
+fn c3_leader_killed() {
+    on_replicas(async |rig, pairs| {
+        let mut flow = Flow::prepare(rig, "killed").await;
+        let mut struck = pairs.each_ref().map(|pair| strike(pair, Blow::Kill));
+        flow.set_off().await;
+        for (pair, struck) in pairs.iter().zip(&mut struck) {
+            let at = moment(struck).await;
+            pair.followed(rig, at, TAKEN_WITHIN).await;
+        }
+        flow.complete().await;
+    });
+}
+
+/// §3 (d): the leader is asked to end amid a handoff, or a binding: it gives its lease back, and the other goes on at once.
+#[test]
+fn c3_leader_stopped() {
+    on_replicas(async |rig, pairs| {
+        let mut flow = Flow::prepare(rig, "stopped").await;
+        let mut struck = pairs.each_ref().map(|pair| strike(pair, Blow::Stop));
+        flow.set_off().await;
+        for (pair, struck) in pairs.iter().zip(&mut struck) {
+            let at = moment(struck).await;
+            pair.followed(rig, at, FOLLOWED_WITHIN).await;
+            let exit = pair.leader().process().wait().await.unwrap();
+            assert_eq!(exit.code, Some(0), "{}: {exit}", pair.leader().name());
+        }
+        flow.complete().await;
+    });
+}
+
+/// §3 (f): a leader that was frozen for longer than its lease writes nothing when it wakes, and ends with exit code 1.
+#[test]
+fn c3_leader_frozen() {
+    on_replicas(async |rig, pairs| {
+        let mut flow = Flow::prepare(rig, "frozen").await;
+        let mut struck = pairs.each_ref().map(|pair| strike(pair, Blow::Freeze));
+        flow.set_off().await;
+        for (pair, struck) in pairs.iter().zip(&mut struck) {
+            let at = moment(struck).await;
+            pair.followed(rig, at, TAKEN_WITHIN).await;
+        }
+        flow.complete().await;
+        for pair in &pairs {
+            let (old, before) = (pair.leader(), pair.leader().changes());
+            old.process().resume().unwrap();
+            let exit = tokio::time::timeout(FOLLOWED_WITHIN, old.process().wait()).await.unwrap().unwrap();
+            assert_eq!(exit.code, Some(1), "{}: {exit}", old.name());
+            assert_eq!(old.changes(), before, "{} wrote when it woke", old.name());
+        }
+        flow.stage.assert_at_rest().await;
+        flow.fixed.assert_at_rest().await;
+    });
+}
+
+/// What is done to a leader.
+#[derive(Clone, Copy)]
+enum Blow {
+    Kill,
+    Stop,
+    Freeze,
+}
+
+/// Strikes the leader once its writes have been answered so many times, before it hears the last answer.
+fn strike(pair: &Pair, blow: Blow) -> watch::Receiver<Option<Instant>> {
+    let (tell, struck) = watch::channel(None);
+    let (process, proxy) = (pair.leader().process().clone(), pair.leader().proxy());
+    proxy.reset();
+    proxy.add(Rule::write(STRUCK_AFTER).after(move |_| {
+        let (process, tell) = (process.clone(), tell.clone());
+        async move {
+            match blow {
+                Blow::Kill => process.kill().await,
+                // It ends only when it has heard the answer.
+                Blow::Stop => drop(tokio::spawn(async move { process.stop().await })),
+                Blow::Freeze => process.pause().unwrap(),
+            }
+            tell.send_replace(Some(Instant::now()));
+        }
+    }));
+    struck
+}
+
+/// When the leader was struck.
+async fn moment(struck: &mut watch::Receiver<Option<Instant>>) -> Instant {
+    let seen = tokio::time::timeout(rig::WITHIN, struck.wait_for(Option::is_some)).await;
+    seen.unwrap().unwrap().unwrap()
+}
+
+/// Work for both: a handoff for the driver; for the core the binding of a static address that is kept for a claim.
+struct Flow {
+    stage: Stage,
+    ip: String,
+    fixed: Stage,
+    fixed_ip: String,
+}
+
+impl Flow {
+    async fn begin(rig: &Rig, name: &str) -> Self {
+        let mut flow = Self::prepare(rig, name).await;
+        flow.set_off().await;
+        flow
+    }
+
+    async fn prepare(rig: &Rig, name: &str) -> Self {
+        let stage = rig.stage(&format!("leader-{name}"), 1).await;
+        stage.claim("web-ip").await;
+        let ip = stage.bound("web-ip").await;
+        stage.held(&ip).await;
+        stage.contend(&[&ip]).await;
+
+        let fixed = rig.stage(&format!("leader-{name}-fixed"), 1).await;
+        let fixed_ip = fixed.v4[0].clone();
+        fixed.address(&fixed_ip, Some(json!({ "namespace": fixed.name, "name": "web-ip" }))).await;
+        fixed.held(&fixed_ip).await;
+        fixed.contend(&[&fixed_ip]).await;
+        stage.assert_at_rest().await;
+        fixed.assert_at_rest().await;
+        Self { stage, ip, fixed, fixed_ip }
+    }
+
+    async fn set_off(&mut self) {
+        self.stage.web("web", "web-ip").await;
+        let address = rig::address_name(&self.fixed_ip);
+        self.fixed.claim_with("web-ip", json!({ "addressName": address })).await;
+    }
+
+    async fn complete(&self) {
+        self.stage.served("web", &[&self.ip]).await;
+        assert_eq!(self.fixed.bound("web-ip").await, self.fixed_ip);
+        self.fixed.held(&self.fixed_ip).await;
+        self.stage.finish().await;
+        self.fixed.finish().await;
+        for stage in [&self.stage, &self.fixed] {
+            stage.clear_thieves().await;
+        }
+    }
+}
+
+/// The controllers, in the order of the pairs.
+const BOTH: [Controller; 2] = [Controller::Core, Controller::Driver];
