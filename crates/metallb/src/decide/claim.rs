@@ -125,7 +125,6 @@ fn allocate(
             return;
         }
     };
-    let available = index.pool(&pool_name).and_then(|pool| pool.available(family));
     if let Some(attempt) = index.attempt(&key, family) {
         let passed = Duration::try_from(moment.now.duration_since(attempt.at)).unwrap_or_default();
         let pause = BACKOFF.0.saturating_mul(1 << attempt.count.min(9)).min(BACKOFF.1);
@@ -136,7 +135,12 @@ fn allocate(
             return;
         }
     }
-    let room = available.unwrap_or(usize::MAX);
+    let pool = index.pool(&pool_name);
+    let room = pool.and_then(|pool| index.room(pool, family)).unwrap_or(usize::MAX);
+    if room == 0 && pool.and_then(|pool| pool.available(family)).is_some_and(|reported| reported > 0) {
+        // The Services may be behind the pool: no event need follow when they catch up.
+        plan.retry(BACKOFF.0);
+    }
     if !index.is_among_first(&class_name, family, &key, room) {
         let message =
             exhausted(&pool_name, family, index.attempt(&key, family).map(|last| last.message.as_str()));

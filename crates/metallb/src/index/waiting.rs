@@ -7,6 +7,12 @@ use super::secondary::Dirty;
 use super::{Attempt, Index};
 use crate::Key;
 use crate::decide::claim::missing_families;
+use crate::parse::pool::Pool;
+
+/// So few free addresses of a pool are not believed in without a look.
+const FEW: usize = 8;
+/// How many addresses are looked at for it: in a larger pool the counters are believed.
+const MANY: usize = 4096;
 
 /// What a claim waits for.
 #[derive(Debug, PartialEq, Eq)]
@@ -65,6 +71,25 @@ impl Index {
             let first = self.waiting.get(&(class.to_owned(), family)).take(available.unwrap_or(0).max(1));
             dirty.extend(first.map(|(_, key)| Key::Claim(key.clone())));
         }
+    }
+
+    /// How many addresses of this family MetalLB can give out of the pool; `None` when it does not say.
+    ///
+    /// Whenever MetalLB looks at a Service again it takes the IP off its books and puts it back, and its counters
+    /// may show the moment between. So when they show few, those are looked for: an IP that a Service has is none.
+    pub fn room(&self, pool: &Pool, family: Family) -> Option<usize> {
+        let reported = pool.available(family)?;
+        if reported > FEW {
+            return Some(reported);
+        }
+        let mut free = 0;
+        for (looked_at, ip) in pool.ips(family).enumerate() {
+            if looked_at == MANY || free == reported {
+                return Some(reported);
+            }
+            free += usize::from(self.services_by_ip.count(&ip) == 0);
+        }
+        Some(free.min(reported))
     }
 
     /// Whether this claim is among the first `room` that wait for an address of the class and family.

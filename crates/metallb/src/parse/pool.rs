@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use api::{Family, Ip};
-use ipnet::IpNet;
+use ipnet::{IpAddrRange, IpNet, Ipv4AddrRange, Ipv6AddrRange};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::core::DynamicObject;
 use serde::Deserialize;
@@ -86,6 +86,21 @@ impl Pool {
             Family::IPv6 => status.available_v6,
         };
         Some(usize::try_from(count).unwrap_or(0))
+    }
+
+    /// The addresses of this family, in order. There may be very many.
+    pub fn ips(&self, family: Family) -> impl Iterator<Item = Ip> {
+        // By family first: a range of the other one may have no end in practice.
+        let ranges = self.ranges.iter().filter_map(move |range| match (family, *range) {
+            (Family::IPv4, (IpAddr::V4(first), IpAddr::V4(last))) => {
+                Some(IpAddrRange::V4(Ipv4AddrRange::new(first, last)))
+            }
+            (Family::IPv6, (IpAddr::V6(first), IpAddr::V6(last))) => {
+                Some(IpAddrRange::V6(Ipv6AddrRange::new(first, last)))
+            }
+            _ => None,
+        });
+        ranges.flatten().map(Ip::from).filter(|ip| self.contains(*ip))
     }
 
     /// Whether anything but the counters differs.
@@ -186,6 +201,16 @@ mod tests {
     fn avoid_buggy_ips(#[case] avoid: bool, #[case] ip: &str, #[case] expected: bool) {
         let pool = pool(json!({"addresses": ["192.0.2.0/24"], "avoidBuggyIPs": avoid}));
         assert_eq!(pool.contains(ip.parse().unwrap()), expected);
+    }
+
+    #[test]
+    fn ips_of_a_family() {
+        let pool = pool(json!({
+            "addresses": ["192.0.2.255-192.0.3.1", "2001:db8::/64", "198.51.100.7/32"], "avoidBuggyIPs": true,
+        }));
+        let ips = |family| pool.ips(family).take(3).map(|ip| ip.to_string()).collect::<Vec<_>>();
+        assert_eq!(ips(Family::IPv4), ["192.0.3.1", "198.51.100.7"]);
+        assert_eq!(ips(Family::IPv6), ["2001:db8::", "2001:db8::1", "2001:db8::2"]);
     }
 
     #[test]
