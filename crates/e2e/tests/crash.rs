@@ -22,7 +22,7 @@ use tokio::sync::watch;
 
 use crate::rig::{self, LATE, Own, Rig, Setup, Stage};
 
-static OWN: Own = Own::new();
+static OWN: Own = Own::new("crash");
 /// How long the victim has to have written nothing before a run begins: the writes are counted from there.
 const QUIET: Duration = Duration::from_millis(300);
 /// No flow has so many writes: one that does never ends.
@@ -264,10 +264,13 @@ async fn waited_for(stage: Stage) -> Scene {
     Scene { stage, ip, uid: address.metadata.uid.unwrap() }
 }
 
-/// Waits until the claim that waited has the address that was given back.
+/// Waits until the claim that waited has the address; nobody had it only at the moment when it was given back.
 async fn inherited(scene: &Scene) {
     assert_eq!(scene.stage.bound(LATE).await, scene.ip);
     scene.stage.held(&scene.ip).await;
+    let timeline = scene.stage.timeline(&scene.ip).await;
+    let unheld = timeline.iter().filter(|holders| holders.services.is_empty()).count();
+    assert!(unheld <= 1, "nobody had {} {unheld} times: {timeline:#?}", scene.ip);
 }
 
 /// A thief that is pinned to an address and was refused.

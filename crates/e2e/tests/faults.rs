@@ -12,7 +12,7 @@ use tokio::sync::watch;
 
 use crate::rig::{self, Own, Rig, Setup, Stage};
 
-static OWN: Own = Own::new();
+static OWN: Own = Own::new("faults");
 /// The fault comes after so many writes of the driver: in the middle of the handoff.
 const AFTER: u64 = 2;
 /// How long the store answers nothing.

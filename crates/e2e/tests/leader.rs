@@ -12,7 +12,7 @@ use tokio::sync::watch;
 use self::replicas::{Pair, pairs};
 use crate::rig::{self, Own, Rig, Setup, Stage};
 
-static OWN: Own = Own::new();
+static OWN: Own = Own::new("leader");
 /// The leader is struck after so many writes: in the middle of a handoff, or of a binding.
 const STRUCK_AFTER: u64 = 2;
 /// A lease is taken when it was seen unchanged for its 15 seconds; the rest is for looking, and for a busy machine.

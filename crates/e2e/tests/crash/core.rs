@@ -69,7 +69,7 @@ pub(super) struct Retain;
 impl Flow for Retain {
     const NAME: &'static str = "crash-retain";
     const VICTIM: Controller = Controller::Core;
-    const WRITES: usize = 3;
+    const WRITES: usize = 2;
 
     async fn prepare(&self, stage: Stage) -> Scene {
         held(stage).await
@@ -93,7 +93,7 @@ pub(super) struct Delete;
 impl Flow for Delete {
     const NAME: &'static str = "crash-delete";
     const VICTIM: Controller = Controller::Core;
-    const WRITES: usize = 4;
+    const WRITES: usize = 3;
 
     async fn prepare(&self, stage: Stage) -> Scene {
         stage.delete_with_claims().await;

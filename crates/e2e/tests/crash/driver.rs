@@ -14,7 +14,7 @@ pub(super) struct Record;
 impl Flow for Record {
     const NAME: &'static str = "crash-record";
     const VICTIM: Controller = Controller::Driver;
-    const WRITES: usize = 4;
+    const WRITES: usize = 5;
 
     async fn prepare(&self, stage: Stage) -> Scene {
         let ip = stage.v4[0].clone();
@@ -51,7 +51,7 @@ pub(super) struct Forward;
 impl Flow for Forward {
     const NAME: &'static str = "crash-forward";
     const VICTIM: Controller = Controller::Driver;
-    const WRITES: usize = 8;
+    const WRITES: usize = 6;
 
     async fn prepare(&self, stage: Stage) -> Scene {
         held(stage).await
@@ -76,7 +76,7 @@ pub(super) struct Deleted;
 impl Flow for Deleted {
     const NAME: &'static str = "crash-deleted";
     const VICTIM: Controller = Controller::Driver;
-    const WRITES: usize = 7;
+    const WRITES: usize = 5;
 
     async fn prepare(&self, stage: Stage) -> Scene {
         served(stage).await
@@ -98,7 +98,7 @@ pub(super) struct Unannotated;
 impl Flow for Unannotated {
     const NAME: &'static str = "crash-unannotated";
     const VICTIM: Controller = Controller::Driver;
-    const WRITES: usize = 7;
+    const WRITES: usize = 4;
 
     async fn prepare(&self, stage: Stage) -> Scene {
         served(stage).await
@@ -120,7 +120,7 @@ pub(super) struct Teardown;
 impl Flow for Teardown {
     const NAME: &'static str = "crash-teardown";
     const VICTIM: Controller = Controller::Driver;
-    const WRITES: usize = 8;
+    const WRITES: usize = 6;
 
     async fn prepare(&self, stage: Stage) -> Scene {
         stage.delete_with_claims().await;

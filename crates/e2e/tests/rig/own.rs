@@ -6,14 +6,16 @@ use super::{ALONE, RUNTIME, Rig, Setup};
 
 /// A control plane that the tests of one module share, one after the other: they may kill its parts.
 pub struct Own {
+    name: &'static str,
     rig: OnceCell<Rig>,
     turn: Mutex<()>,
 }
 
 impl Own {
-    /// None yet: the first test starts it.
-    pub const fn new() -> Self {
-        Self { rig: OnceCell::const_new(), turn: Mutex::const_new(()) }
+    /// None yet: the first test starts it. Never dropped: its processes end with this one, its folder of that name
+    /// stays until a later run.
+    pub const fn new(name: &'static str) -> Self {
+        Self { name, rig: OnceCell::const_new(), turn: Mutex::const_new(()) }
     }
 
     /// Runs a test on it, alone.
@@ -21,7 +23,11 @@ impl Own {
         RUNTIME.block_on(async {
             let _turn = self.turn.lock().await;
             let _permit = ALONE.acquire().await.unwrap();
-            test(self.rig.get_or_init(|| Rig::own(setup)).await).await;
+            let start = async || {
+                let setup = Setup { dir: Some(crate::shared::folder(self.name)), ..setup };
+                Rig::own(setup).await
+            };
+            test(self.rig.get_or_init(start).await).await;
         });
     }
 }
