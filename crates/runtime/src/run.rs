@@ -23,6 +23,9 @@ use crate::{Feed, Settings};
 /// How long plans in flight may take to end when the process is to stop.
 const GRACE: Duration = Duration::from_secs(10);
 
+/// The shortest wait before what the server refused is tried again.
+const REFUSED: Duration = Duration::from_secs(1);
+
 /// Why a controller ended without being asked to.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
@@ -266,7 +269,8 @@ impl<B: Brain> Engine<B> {
                 self.complain(key, "refused", &words);
                 standing.extend(tell);
                 self.standing.tell(key, &standing).await;
-                (After::Error(Duration::ZERO), "error")
+                // It is refused for as long as nothing changes, and what changes wakes the key.
+                (After::Error(REFUSED), "error")
             }
             Outcome::Failed { words, wait } => {
                 self.complain(key, "failed", &words);

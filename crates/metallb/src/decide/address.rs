@@ -113,6 +113,7 @@ fn tell_held(
             &format!("placeholder {name} holds the address"),
             moment.now,
         );
+        edit.held_again(moment.now);
     } else if let Some(other) = index.services_of_ip(ip).find(|service| !index.is_placeholder(service)) {
         let message = format!("Service {} has the address", View::key(&**other));
         edit.condition(types::HELD, false, "HeldByOther", &message, moment.now);

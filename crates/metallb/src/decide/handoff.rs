@@ -324,6 +324,7 @@ fn clear(
     moment: &Moment,
     plan: &mut Plan,
 ) {
+    let mut held = true;
     for address in group {
         let holds = index.placeholders_of(&address.key());
         let hold = holds.iter().find(|hold| !hold.is_deleting());
@@ -331,11 +332,12 @@ fn clear(
         let to = hold.map_or(to, |hold| View::key(&**hold));
         let started = hold.and_then(|hold| hold.annotation(driver::HANDOFF_STARTED)?.parse().ok());
         let assigned = address.ip().is_ok_and(|ip| hold.is_some_and(|hold| hold.ingress().contains(&ip)));
+        held &= assigned;
         if holds.is_empty() {
             arm(index, unit, address, &sharing_key(moment.entropy), None, plan);
         }
         let mut edit = Edit::of(address);
-        edit.disassociate(&to.to_string(), started.unwrap_or(moment.now), moment.now);
+        edit.disassociate(&to.to_string(), assigned, started.unwrap_or(moment.now), moment.now);
         let (reason, message) = if assigned {
             ("Held", format!("placeholder {to} holds the address"))
         } else {
@@ -354,7 +356,8 @@ fn clear(
     let object = about.map(|service| Object::Service(Arc::clone(service)));
     let object = object.or_else(|| group.first().map(|address| Object::Address(Arc::clone(address))));
     if let Some(object) = object {
-        let note = format!("{} is held again and attached to nothing", text(group));
+        let state = if held { "is held again" } else { "is about to be held again" };
+        let note = format!("{} {state} and attached to nothing", text(group));
         plan.push(Action::Emit(Event::normal(&object, "Disassociated", "Disassociate", note)));
     }
 }

@@ -114,18 +114,19 @@ impl<'a> Edit<'a> {
         self.condition(types::HELD, true, "Associated", &format!("Service {service} holds the address"), now);
     }
 
-    /// Nobody has the address any more but the placeholder; the handoff is over.
-    pub fn disassociate(&mut self, to: &str, started: Timestamp, now: Timestamp) {
+    /// The Service has the address no more. With a placeholder that has it already, the handoff is over; else
+    /// nobody has it until [`held_again`](Self::held_again), and the ledger shows the gap.
+    pub fn disassociate(&mut self, to: &str, held: bool, started: Timestamp, now: Timestamp) {
         let Some(from) = self.new.associated_to.take() else { return };
         let from_key = ServiceKey::new(from.namespace, from.name);
         self.new.last_handoff = Some(Handoff {
             direction: HandoffDirection::Disassociate,
-            mode: HandoffMode::Overlap,
+            mode: if held { HandoffMode::Overlap } else { HandoffMode::Gap },
             from: from_key.to_string(),
             to: to.to_owned(),
             started_at: MicroTime(started),
-            finished_at: Some(MicroTime(now)),
-            unheld_milliseconds: Some(0),
+            finished_at: held.then_some(MicroTime(now)),
+            unheld_milliseconds: held.then_some(0),
             trace_id: None,
         });
         if let Some(line) = self.new.association_history.first_mut()
@@ -134,6 +135,18 @@ impl<'a> Edit<'a> {
             line.until = Some(MicroTime(now));
         }
         api::conditions::clear(&mut self.new.conditions, types::ASSOCIATED);
+    }
+
+    /// The placeholder has the address: a gap that the ledger shows is over.
+    pub fn held_again(&mut self, now: Timestamp) {
+        if let Some(handoff) = &mut self.new.last_handoff
+            && handoff.direction == HandoffDirection::Disassociate
+            && handoff.finished_at.is_none()
+        {
+            let gap = now.duration_since(handoff.started_at.0).as_millis();
+            handoff.finished_at = Some(MicroTime(now));
+            handoff.unheld_milliseconds = i64::try_from(gap).ok();
+        }
     }
 
     /// Sets a condition.
@@ -146,5 +159,41 @@ impl<'a> Edit<'a> {
         let body = status_patch(&self.old, &self.new)?;
         let target = Target::of(&Object::Address(std::sync::Arc::clone(self.address)));
         Some(Action::patch_status(target, body))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use rstest::rstest;
+    use serde_json::json;
+
+    use super::*;
+
+    fn associated() -> Arc<IPAddress> {
+        let address = json!({
+            "apiVersion": "local.sdn.cozystack.io/v1alpha1", "kind": "IPAddress",
+            "metadata": { "name": "ip-192-0-2-7" },
+            "spec": { "address": "192.0.2.7", "source": { "fromClass": {} } },
+            "status": { "associatedTo": { "kind": "Service", "namespace": "tenant-a", "name": "web" } },
+        });
+        Arc::new(serde_json::from_value(address).unwrap())
+    }
+
+    /// The ledger shows a gap and its length, and shows none where there was none.
+    #[rstest]
+    #[case::overlap(true, HandoffMode::Overlap, 0)]
+    #[case::gap(false, HandoffMode::Gap, 1500)]
+    fn c11_the_ledger_shows_the_gap(#[case] held: bool, #[case] mode: HandoffMode, #[case] unheld: i64) {
+        let address = associated();
+        let start = Timestamp::from_second(1_000).unwrap();
+        let later = Timestamp::from_millisecond(1_001_500).unwrap();
+        let mut edit = Edit::of(&address);
+        edit.disassociate("home/iad-ip-192-0-2-7", held, start, start);
+        let first = edit.new.last_handoff.clone().unwrap();
+        assert_eq!((first.mode, first.finished_at.is_some()), (mode, held));
+        edit.held_again(later);
+        assert_eq!(edit.new.last_handoff.unwrap().unheld_milliseconds, Some(unheld));
     }
 }
