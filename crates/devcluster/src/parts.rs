@@ -103,7 +103,8 @@ impl<'a> Layout<'a> {
             name: part.name().into(),
             program: binaries::ensure(component).await?,
             args,
-            env: [("HOME".to_owned(), self.path("."))].into(),
+            // Memory is there, cores are few: collect garbage less often than Go would by itself.
+            env: [("HOME".to_owned(), self.path(".")), ("GOGC".to_owned(), "400".to_owned())].into(),
             log: self.dir.join(format!("{part}.log")),
             ready_url: Some(ready_url),
             ready_text: (part == Part::ControllerManager).then(|| CONTROLLERS_READY.into()),

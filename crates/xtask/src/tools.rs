@@ -101,8 +101,8 @@ pub fn cargo(args: &[&str]) -> anyhow::Result<()> {
 
 /// Runs another command of this program.
 pub fn run_self(args: &[&str]) -> anyhow::Result<()> {
-    let this = std::env::current_exe().context("finding this program")?;
-    run(Command::new(this).args(args))
+    // By cargo and not by path: a part before may have built this program anew.
+    cargo(&[&["run", "--quiet", "--package", "xtask", "--"], args].concat())
 }
 
 /// Runs a command in the workspace's folder; an exit other than 0 is an error that shows the command.

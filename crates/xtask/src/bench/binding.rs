@@ -10,6 +10,7 @@ use api::{IPAddress, IPAddressClaim, IPAddressClass, Ip};
 use devcluster::{Cluster, Controller, Controllers, Options, RunOptions};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{Api, DeleteParams, ListParams, PostParams};
+use kube::runtime::wait::await_condition;
 use serde_json::json;
 
 use super::{load, meter};
@@ -51,6 +52,11 @@ impl Args {
         let started = Instant::now();
         let core = cluster.run_controller(&controllers, Controller::Core, RunOptions::default()).await?;
         let pid = core.pid().context("the controller has ended")?;
+        // The youngest is looked for first: a watch of all meanwhile would cost the API server more than the core does.
+        let youngest = format!("claim-{:05}", self.claims.saturating_sub(1));
+        let bound =
+            |claim: Option<&IPAddressClaim>| claim.is_some_and(|claim| claim.phase() == ClaimPhase::Bound);
+        await_condition(claims.clone(), &youngest, bound).await?;
         load::all(&claims, "bound claims", count, |claim| claim.phase() == ClaimPhase::Bound).await?;
         load::all(&addresses, "bound addresses", count, |address| address.phase() == AddressPhase::Bound)
             .await?;

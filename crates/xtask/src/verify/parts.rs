@@ -63,7 +63,8 @@ fn charts() -> anyhow::Result<()> {
 }
 
 fn e2e() -> anyhow::Result<()> {
-    test(&["--workspace", "--test", "e2e"])
+    // The tests wait for the cluster more than they compute: more of them at once than there are cores.
+    test(&["--workspace", "--test", "e2e", "--", "--test-threads=8"])
 }
 
 fn demo() -> anyhow::Result<()> {
