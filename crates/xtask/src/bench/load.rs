@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use kube::Resource;
-use kube::api::{Api, PostParams};
+use kube::api::{Api, DeleteParams, PostParams};
 use kube::runtime::reflector::ObjectRef;
 use kube::runtime::watcher;
 use serde::Serialize;
@@ -24,6 +24,14 @@ where
 {
     let create = |object: K| async move { api.create(&PostParams::default(), &object).await.map(|_| ()) };
     Ok(stream::iter(objects).map(create).buffer_unordered(AT_ONCE).try_collect().await?)
+}
+
+pub(super) async fn delete_all<K>(api: &Api<K>, names: Vec<String>) -> Result<()>
+where
+    K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
+{
+    let delete = |name: String| async move { api.delete(&name, &DeleteParams::default()).await.map(|_| ()) };
+    Ok(stream::iter(names).map(delete).buffer_unordered(AT_ONCE).try_collect().await?)
 }
 
 /// Waits until there are `count` objects of a kind and all are as wanted. By a watch, which costs the API server
