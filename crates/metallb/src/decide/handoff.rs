@@ -324,7 +324,7 @@ fn clear(
     moment: &Moment,
     plan: &mut Plan,
 ) {
-    let mut held = true;
+    let mut all_assigned = true;
     for address in group {
         let holds = index.placeholders_of(&address.key());
         let hold = holds.iter().find(|hold| !hold.is_deleting());
@@ -332,7 +332,7 @@ fn clear(
         let to = hold.map_or(to, |hold| View::key(&**hold));
         let started = hold.and_then(|hold| hold.annotation(driver::HANDOFF_STARTED)?.parse().ok());
         let assigned = address.ip().is_ok_and(|ip| hold.is_some_and(|hold| hold.ingress().contains(&ip)));
-        held &= assigned;
+        all_assigned &= assigned;
         if holds.is_empty() {
             arm(index, unit, address, &sharing_key(moment.entropy), None, plan);
         }
@@ -356,7 +356,7 @@ fn clear(
     let object = about.map(|service| Object::Service(Arc::clone(service)));
     let object = object.or_else(|| group.first().map(|address| Object::Address(Arc::clone(address))));
     if let Some(object) = object {
-        let state = if held { "is held again" } else { "is about to be held again" };
+        let state = if all_assigned { "is held again" } else { "is about to be held again" };
         let note = format!("{} {state} and attached to nothing", text(group));
         plan.push(Action::Emit(Event::normal(&object, "Disassociated", "Disassociate", note)));
     }
