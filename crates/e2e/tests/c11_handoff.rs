@@ -6,23 +6,13 @@ use api::wellknown::{CLAIM, driver, metallb};
 use kube::ResourceExt;
 use serde_json::json;
 
-use crate::rig::{self, Rig, Stage, ingress};
-
-/// A stage whose one address is claimed by `web-ip`, held, and contended.
-async fn contended(rig: &Rig, name: &str) -> (Stage, String) {
-    let stage = rig.stage(name, 1).await;
-    stage.claim("web-ip").await;
-    let ip = stage.bound("web-ip").await;
-    stage.held(&ip).await;
-    stage.contend(&[&ip]).await;
-    (stage, ip)
-}
+use crate::rig::{self, ingress};
 
 /// §11: removing the annotation leads back to the hold; the Service wears none of our marks any more.
 #[test]
 fn c11_annotation_removed() {
     rig::run(async |rig| {
-        let (stage, ip) = contended(rig, "annotation-removed").await;
+        let (stage, ip) = rig.contended("annotation-removed").await;
         stage.web("web", "web-ip").await;
         let service = stage.served("web", &[&ip]).await;
         assert_eq!(service.annotations()[metallb::PIN], ip);
@@ -81,7 +71,7 @@ fn b8_moved_between_claims() {
 #[test]
 fn h3_claim_deleted_while_associated_retain() {
     rig::run(async |rig| {
-        let (stage, ip) = contended(rig, "claim-deleted-retain").await;
+        let (stage, ip) = rig.contended("claim-deleted-retain").await;
         stage.web("web", "web-ip").await;
         stage.served("web", &[&ip]).await;
         stage.delete_claim("web-ip").await;
@@ -148,7 +138,7 @@ fn b6_type_change_and_back() {
 #[test]
 fn b6_type_change_while_thieves_wait() {
     rig::run(async |rig| {
-        let (stage, ip) = contended(rig, "type-change-theft").await;
+        let (stage, ip) = rig.contended("type-change-theft").await;
         stage.web("web", "web-ip").await;
         stage.served("web", &[&ip]).await;
         rig::patch(&stage.services(), "web", json!({ "spec": { "type": "ClusterIP" } })).await;
@@ -170,7 +160,7 @@ fn b6_type_change_while_thieves_wait() {
 #[test]
 fn e5_service_recreated_under_its_name() {
     rig::run(async |rig| {
-        let (stage, ip) = contended(rig, "recreated").await;
+        let (stage, ip) = rig.contended("recreated").await;
         stage.web("web", "web-ip").await;
         for _ in 0..10 {
             stage.delete_service("web").await;
@@ -192,7 +182,7 @@ fn e5_service_recreated_under_its_name() {
 #[test]
 fn b7_loser_follows_when_the_first_lets_go() {
     rig::run(async |rig| {
-        let (stage, ip) = contended(rig, "waiter").await;
+        let (stage, ip) = rig.contended("waiter").await;
         stage.web("web", "web-ip").await;
         stage.served("web", &[&ip]).await;
         stage.web("web-v2", "web-ip").await;
@@ -222,7 +212,7 @@ fn b7_loser_follows_when_the_first_lets_go() {
 #[test]
 fn b5_terminating_service_with_a_foreign_finalizer() {
     rig::run(async |rig| {
-        let (stage, ip) = contended(rig, "terminating").await;
+        let (stage, ip) = rig.contended("terminating").await;
         let mut web = rig::load_balancer("web", json!({ CLAIM: "web-ip" }));
         web["metadata"]["finalizers"] = json!(["x.example/y"]);
         stage.service(web).await;
@@ -263,7 +253,7 @@ fn c11_a_dying_service_is_not_associated() {
 #[test]
 fn b9_harmless_edits_cause_no_write() {
     rig::run(async |rig| {
-        let (stage, ip) = contended(rig, "harmless").await;
+        let (stage, ip) = rig.contended("harmless").await;
         stage.web("web", "web-ip").await;
         stage.served("web", &[&ip]).await;
         stage.assert_at_rest().await;

@@ -6,24 +6,14 @@ use api::claim::ClaimPhase;
 use kube::ResourceExt;
 use serde_json::json;
 
-use crate::rig::{self, Rig, Stage};
-
-/// A stage whose one address is claimed by `web-ip`, held, and contended.
-async fn contended(rig: &Rig, name: &str) -> (Stage, String) {
-    let stage = rig.stage(name, 1).await;
-    stage.claim("web-ip").await;
-    let ip = stage.bound("web-ip").await;
-    stage.held(&ip).await;
-    stage.contend(&[&ip]).await;
-    (stage, ip)
-}
+use crate::rig::{self, Stage};
 
 /// §6 Retain: the address outlives its claim as `Released`, held, and says who had it and how it is freed; cleared of its
 /// `claimRef` it goes to the claim that waits, and MetalLB never sees it free.
 #[test]
 fn c6_retain_is_released_and_recycled() {
     rig::run(async |rig| {
-        let (stage, ip) = contended(rig, "recycle").await;
+        let (stage, ip) = rig.contended("recycle").await;
         stage.delete_claim("web-ip").await;
         let address = stage.address_is(&ip, AddressPhase::Released).await;
         let name = address.name_any();
@@ -50,7 +40,7 @@ fn c6_retain_is_released_and_recycled() {
 #[test]
 fn h1_given_back_by_claim_ref_without_uid() {
     rig::run(async |rig| {
-        let (stage, ip) = contended(rig, "give-back").await;
+        let (stage, ip) = rig.contended("give-back").await;
         stage.delete_claim("web-ip").await;
         let address = stage.address_is(&ip, AddressPhase::Released).await;
         stage.claim("web-ip").await;
@@ -167,7 +157,7 @@ fn h1_recreated_ten_times_delete() {
 #[test]
 fn h2_address_deleted_while_bound() {
     rig::run(async |rig| {
-        let (stage, ip) = contended(rig, "address-deleted").await;
+        let (stage, ip) = rig.contended("address-deleted").await;
         stage.web("web", "web-ip").await;
         stage.served("web", &[&ip]).await;
         let name = rig::address_name(&ip);

@@ -4,16 +4,10 @@ use binder::Key;
 use rstest::rstest;
 use serde_json::{Value, json};
 
-use crate::lab::Lab;
+use crate::lab::{Lab, lab};
 use crate::world::{address_ref, claim_ref};
 
 const ONE: &str = "ip-192-0-2-1";
-
-fn lab() -> Lab {
-    let mut lab = Lab::new();
-    lab.class("pub", true);
-    lab
-}
 
 fn standing(lab: &Lab, name: &str) -> Vec<String> {
     lab.standing.get(&Key::Address(api::AddressName::new(name))).cloned().unwrap_or_default()

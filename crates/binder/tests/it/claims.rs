@@ -3,20 +3,10 @@
 use rstest::rstest;
 use serde_json::{Value, json};
 
-use crate::lab::Lab;
+use crate::lab::{Lab, lab, pre_bound};
 use crate::world::{P, address_ref, claim_ref, class_ref};
 
 const WEB: &str = "ip-192-0-2-1";
-
-fn lab() -> Lab {
-    let mut lab = Lab::new();
-    lab.class("pub", true);
-    lab
-}
-
-fn pre_bound(uid: Option<&str>) -> Value {
-    json!({"claimRef": {"namespace": "a", "name": "web", "uid": uid}})
-}
 
 #[test]
 fn c4_02_finalizer_and_stamp_go_out_in_one_patch_and_keep_what_is_there() {

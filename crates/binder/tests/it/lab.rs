@@ -10,6 +10,18 @@ use serde_json::{Value, json};
 
 use crate::world::{Did, P, World, address_ref, claim_ref, class_ref, merge, now, object};
 
+/// A lab with one class, the default one.
+pub fn lab() -> Lab {
+    let mut lab = Lab::new();
+    lab.class("pub", true);
+    lab
+}
+
+/// The spec of an address that was bound beforehand to the claim `web`.
+pub fn pre_bound(uid: Option<&str>) -> Value {
+    json!({"claimRef": {"namespace": "a", "name": "web", "uid": uid}})
+}
+
 /// A cluster with a binder.
 pub struct Lab {
     pub world: World,

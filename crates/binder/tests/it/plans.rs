@@ -7,7 +7,7 @@ use binder::Key;
 use plan::{Action, Plan};
 use serde_json::{Value, json};
 
-use crate::lab::Lab;
+use crate::lab::{Lab, lab};
 use crate::world::{address_ref, claim_ref};
 
 fn read(plan: &Plan) -> String {
@@ -62,12 +62,6 @@ fn claim() -> Key {
 
 fn address() -> Key {
     Key::Address(AddressName::new("ip-192-0-2-1"))
-}
-
-fn lab() -> Lab {
-    let mut lab = Lab::new();
-    lab.class("pub", true);
-    lab
 }
 
 fn plan(lab: &mut Lab, key: &Key) -> String {

@@ -3,16 +3,10 @@
 use rstest::rstest;
 use serde_json::json;
 
-use crate::lab::Lab;
+use crate::lab::lab;
 use crate::world::{address_ref, claim_ref, class_ref};
 
 const ONE: &str = "ip-192-0-2-1";
-
-fn lab() -> Lab {
-    let mut lab = Lab::new();
-    lab.class("pub", true);
-    lab
-}
 
 #[test]
 fn c6_retain_releases_and_keeps_the_claim_ref() {

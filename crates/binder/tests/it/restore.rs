@@ -2,20 +2,10 @@
 
 use serde_json::{Value, json};
 
-use crate::lab::Lab;
+use crate::lab::{lab, pre_bound};
 use crate::world::{P, address_ref, claim_ref};
 
 const WEB: &str = "ip-192-0-2-1";
-
-fn lab() -> Lab {
-    let mut lab = Lab::new();
-    lab.class("pub", true);
-    lab
-}
-
-fn pre_bound(uid: Option<&str>) -> Value {
-    json!({"claimRef": {"namespace": "a", "name": "web", "uid": uid}})
-}
 
 #[test]
 fn c12_a_restored_claim_waits_for_its_released_address() {

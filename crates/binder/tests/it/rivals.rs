@@ -5,14 +5,8 @@ use binder::Key;
 use plan::Brain;
 use serde_json::json;
 
-use crate::lab::Lab;
+use crate::lab::{Lab, lab};
 use crate::world::{Did, address_ref, claim_ref};
-
-fn lab() -> Lab {
-    let mut lab = Lab::new();
-    lab.class("pub", true);
-    lab
-}
 
 fn claim(name: &str) -> Key {
     Key::Claim(ClaimKey::new("a", name))

@@ -10,6 +10,7 @@ use kube::ResourceExt;
 use kube::api::ListParams;
 use serde_json::json;
 
+use super::Rig;
 use super::audit::Request;
 use super::look::ingress;
 use super::make::{create, delete, load_balancer};
@@ -22,6 +23,18 @@ const REST: Duration = Duration::from_secs(2);
 const REST_WITHIN: Duration = Duration::from_secs(20);
 /// The claim that waits.
 pub const LATE: &str = "late";
+
+impl Rig {
+    /// A stage whose one address is claimed by `web-ip`, held, and contended.
+    pub async fn contended(&self, name: &str) -> (Stage, String) {
+        let stage = self.stage(name, 1).await;
+        stage.claim("web-ip").await;
+        let ip = stage.bound("web-ip").await;
+        stage.held(&ip).await;
+        stage.contend(&[&ip]).await;
+        (stage, ip)
+    }
+}
 
 impl Stage {
     /// Makes the addresses contended: the pool is filled with claims until only these are left, or none; one more
