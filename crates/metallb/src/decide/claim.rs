@@ -98,8 +98,7 @@ fn withdraw_unwanted(index: &Index, claim: &IPAddressClaim, missing: &[Family], 
         let Some(service) = index.services.get(&key).filter(|service| !service.is_deleting()) else {
             continue;
         };
-        let backed = service.held_address().is_some_and(|name| index.addresses.get(&name).is_some());
-        if !backed && index.is_placeholder(service) {
+        if index.address_held_by(service).is_none() && index.is_placeholder(service) {
             plan.push(Action::delete(&Object::Service(Arc::clone(service))));
         }
     }

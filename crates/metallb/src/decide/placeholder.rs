@@ -147,6 +147,11 @@ pub fn mend(
 ) -> Option<Value> {
     let mut annotations = Map::new();
     let mut spec = Map::new();
+    let mut meta = labels(placeholder, address);
+    if placeholder.metadata.owner_references.is_some() {
+        // Nothing but us may end it, garbage collection least of all.
+        meta.insert("ownerReferences".to_owned(), Value::Null);
+    }
     if let Ok(ip) = address.ip()
         && placeholder.pin().ok() != Some(BTreeSet::from([ip]))
     {
@@ -160,7 +165,11 @@ pub fn mend(
         && !index.pool(pool).is_some_and(|pool| pool.contains(ip))
         && index.pool_containing(&[ip]).is_some()
     {
-        annotations.insert(metallb::POOL.to_owned(), Value::Null);
+        for name in [metallb::POOL, metallb::POOL_OLD] {
+            if placeholder.annotation(name).is_some() {
+                annotations.insert(name.to_owned(), Value::Null);
+            }
+        }
     }
     let wanted = beside.map(|beside| beside.shape.clone()).unwrap_or_default();
     if placeholder.shape() != wanted {
@@ -185,14 +194,45 @@ pub fn mend(
             spec.insert("loadBalancerClass".to_owned(), json!(class));
         }
     }
-    let mut body = Map::new();
+    spec.extend(plain_families(placeholder, address));
     if !annotations.is_empty() {
-        body.insert("metadata".to_owned(), json!({ "annotations": annotations }));
+        meta.insert("annotations".to_owned(), Value::Object(annotations));
+    }
+    let mut body = Map::new();
+    if !meta.is_empty() {
+        body.insert("metadata".to_owned(), Value::Object(meta));
     }
     if !spec.is_empty() {
         body.insert("spec".to_owned(), Value::Object(spec));
     }
     (!body.is_empty()).then_some(Value::Object(body))
+}
+
+/// The labels by which a placeholder is found, as far as they are missing.
+fn labels(placeholder: &Service, address: &IPAddress) -> Map<String, Value> {
+    let name = address.name_any();
+    let wanted = [(driver::PLACEHOLDER, "true"), (driver::IP_ADDRESS, name.as_str())];
+    let label = |name: &str| placeholder.metadata.labels.as_ref()?.get(name).map(String::as_str);
+    let missing = wanted.into_iter().filter(|(name, value)| label(name) != Some(value));
+    let labels: Map<_, _> = missing.map(|(name, value)| (name.to_owned(), json!(value))).collect();
+    let meta = (!labels.is_empty()).then(|| ("labels".to_owned(), Value::Object(labels)));
+    meta.into_iter().collect()
+}
+
+/// One family, and no second way of asking for an IP: MetalLB serves no Service that asks in two ways.
+fn plain_families(placeholder: &Service, address: &IPAddress) -> Map<String, Value> {
+    let mut spec = Map::new();
+    let old = placeholder.spec();
+    if old.load_balancer_ip.as_deref().is_some_and(|ip| !ip.is_empty()) {
+        spec.insert("loadBalancerIP".to_owned(), Value::Null);
+    }
+    if let Ok(ip) = address.ip()
+        && old.ip_family_policy.as_deref().is_some_and(|policy| policy != "SingleStack")
+    {
+        spec.insert("ipFamilyPolicy".to_owned(), json!("SingleStack"));
+        spec.insert("ipFamilies".to_owned(), json!([ip.family().as_str()]));
+    }
+    spec
 }
 
 fn replaced_map(placeholder: &Service, selector: &BTreeMap<String, String>) -> Value {
@@ -217,10 +257,10 @@ pub(super) fn sweep(index: &Index, key: &ServiceKey) -> Plan {
     if placeholder.is_deleting() {
         return plan;
     }
-    let address = placeholder.held_address();
-    if address.as_ref().is_some_and(|address| index.addresses.get(address).is_some()) {
+    if index.address_held_by(placeholder).is_some() {
         return plan;
     }
+    let address = placeholder.held_address();
     let claim = placeholder
         .annotation(driver::CLAIM_NAMESPACE)
         .zip(placeholder.annotation(driver::CLAIM_NAME))

@@ -1,6 +1,6 @@
 //! What decisions ask of the index.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use api::wellknown::driver;
@@ -11,7 +11,7 @@ use super::{Failure, Index};
 use crate::decide::class::is_served;
 use crate::parse::class;
 use crate::parse::pool::Pool;
-use crate::parse::service::View;
+use crate::parse::service::{PLACEHOLDER_PREFIX, View, address_in_name, is_our_key};
 
 impl Index {
     /// The addresses whose `claimRef` names this claim, of whatever uid, in name order.
@@ -40,16 +40,42 @@ impl Index {
             || self.classes.get(&address.spec.class_name).is_some_and(|class| is_served(class))
     }
 
-    /// Whether the Service is one of our placeholders.
+    /// Whether the Service is one of our placeholders: by its label, or, when somebody took that off, by a name and a
+    /// sharing key such as only we make.
     pub fn is_placeholder(&self, service: &Service) -> bool {
+        let ours = || {
+            let name = service.metadata.name.as_deref().unwrap_or_default();
+            name.starts_with(PLACEHOLDER_PREFIX)
+                && service.sharing_key().is_some_and(is_our_key)
+                && service.claim().is_none()
+        };
         service.metadata.namespace.as_deref() == Some(&self.config.placeholder_namespace)
-            && service.labelled(driver::PLACEHOLDER)
+            && (service.labelled(driver::PLACEHOLDER) || ours())
     }
 
     /// The placeholders that hold, or are to hold, this address.
     pub fn placeholders_of(&self, address: &AddressName) -> Vec<Arc<Service>> {
-        let keys = self.placeholders_by_address.get(address);
-        keys.filter_map(|key| self.services.get(key)).cloned().collect()
+        let ip = self.addresses.get(address).and_then(|address| address.ip().ok());
+        let shown = ip.into_iter().flat_map(|ip| self.services_by_ip.get(&ip));
+        let keys: BTreeSet<_> = self.placeholders_by_address.get(address).chain(shown).collect();
+        let services = keys.into_iter().filter_map(|key| self.services.get(key));
+        let its = |service: &&Arc<Service>| {
+            self.is_placeholder(service)
+                && self.address_held_by(service).is_some_and(|held| held.key() == *address)
+        };
+        services.filter(its).cloned().collect()
+    }
+
+    /// The address of the ledger that a placeholder holds or is to hold. Its name decides; where the name is that of a
+    /// claim, what MetalLB shows counts before labels, which anybody can edit.
+    pub fn address_held_by(&self, placeholder: &Service) -> Option<&Arc<IPAddress>> {
+        let held = placeholder.held_address();
+        let named = address_in_name(placeholder.metadata.name.as_deref().unwrap_or_default()).is_some();
+        let mut shown = placeholder.ingress().into_iter().filter(|_| !named && held.is_some());
+        shown
+            .find_map(|ip| self.addresses_by_ip.get(&ip).next())
+            .and_then(|(_, name)| self.addresses.get(name))
+            .or_else(|| held.and_then(|name| self.addresses.get(&name)))
     }
 
     /// The placeholders that were made for this claim.

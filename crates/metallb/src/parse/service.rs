@@ -26,7 +26,8 @@ pub trait View {
     }
     /// The claim it names. White space around the name is not part of it.
     fn claim(&self) -> Option<ClaimKey>;
-    /// The address a placeholder holds or is to hold.
+    /// The address a placeholder holds or is to hold: by its name, which nobody can change, else by its label, else by
+    /// its pin.
     fn held_address(&self) -> Option<AddressName>;
     /// The IPs its status shows.
     fn ingress(&self) -> BTreeSet<Ip>;
@@ -61,6 +62,9 @@ pub enum Shape {
     /// `externalTrafficPolicy: Local` with this selector.
     Local(BTreeMap<String, String>),
 }
+
+/// The prefix of the names of placeholders.
+pub const PLACEHOLDER_PREFIX: &str = "iad-";
 
 /// The prefix of the sharing keys we make: by it our key is told from a tenant's.
 pub const KEY_PREFIX: &str = "iad-";
@@ -111,7 +115,9 @@ impl View for Service {
     }
 
     fn held_address(&self) -> Option<AddressName> {
-        self.metadata.labels.as_ref()?.get(driver::IP_ADDRESS).map(AddressName::new)
+        let name = self.metadata.name.as_deref().and_then(address_in_name).map(AddressName::new);
+        let label = self.metadata.labels.as_ref().and_then(|labels| labels.get(driver::IP_ADDRESS));
+        name.or_else(|| label.map(AddressName::new)).or_else(|| Some(self.pin().ok()?.first()?.object_name()))
     }
 
     fn ingress(&self) -> BTreeSet<Ip> {
@@ -157,6 +163,14 @@ impl View for Service {
     }
 }
 
+/// The address in the name of a hold placeholder; none in that of an allocation placeholder, which has the claim's uid.
+pub fn address_in_name(name: &str) -> Option<&str> {
+    let rest = name.strip_prefix(PLACEHOLDER_PREFIX)?;
+    let uid = rest.strip_suffix("-v4").or_else(|| rest.strip_suffix("-v6")).unwrap_or_default();
+    let is_uid = uid.len() == 36 && uid.bytes().all(|byte| byte == b'-' || byte.is_ascii_hexdigit());
+    (!is_uid).then_some(rest)
+}
+
 fn either<'a>(service: &'a Service, stable: &str, old: &str) -> Option<&'a str> {
     service.annotation(stable).or_else(|| service.annotation(old))
 }
@@ -195,6 +209,15 @@ mod tests {
     fn a1_the_claim_name_is_trimmed() {
         let claim = service(json!({ CLAIM: " web-ip\n" })).claim();
         assert_eq!(claim, Some(ClaimKey::new("tenant-a", "web-ip")));
+    }
+
+    #[rstest]
+    #[case::c10_hold("iad-ip-192-0-2-7", Some("ip-192-0-2-7"))]
+    #[case::c10_hold_of_a_static_address("iad-by-hand", Some("by-hand"))]
+    #[case::c10_allocation("iad-0b5ad9a0-8f5c-4c8e-9a3b-2f1d54a3c0de-v4", None)]
+    #[case::c10_somebody_elses("web", None)]
+    fn names_of_placeholders(#[case] name: &str, #[case] address: Option<&str>) {
+        assert_eq!(address_in_name(name), address);
     }
 
     #[test]

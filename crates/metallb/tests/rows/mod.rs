@@ -1,5 +1,6 @@
 //! The contract, row by row.
 
+mod c10_hand_edits;
 mod c10_holding;
 mod c11_foreign_edits;
 mod c11_forward;

@@ -60,7 +60,8 @@ fn is_rightful(server: &Server, config: &Config, address: &IPAddress, holder: &S
     if holder.namespace == config.placeholder_namespace {
         // One that MetalLB has not yet seen go.
         return service.is_none_or(|service| {
-            service.labels().get(driver::IP_ADDRESS).is_some_and(|name| *name == address.name_any())
+            let pinned = service.annotations().get(names::PIN) == Some(&address.spec.address);
+            pinned || service.labels().get(driver::IP_ADDRESS) == Some(&address.name_any())
         });
     }
     address.associated_to().is_some_and(|to| {
@@ -102,7 +103,8 @@ impl Law {
 
 fn is_placeholder(config: &Config, service: &Service) -> bool {
     service.namespace().as_deref() == Some(&config.placeholder_namespace)
-        && service.labels().get(driver::PLACEHOLDER).is_some_and(|value| value == "true")
+        && (service.labels().get(driver::PLACEHOLDER).is_some_and(|value| value == "true")
+            || service.annotations().get(names::SHARE).is_some_and(|key| is_our_key(key)))
 }
 
 fn created(server: &Server, config: &Config, object: &Object) {
