@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a failed helper is a failed test")]
 
 mod c10_holding;
+mod c11_admission;
 mod c11_dual;
 mod c11_handoff;
 mod c11_refusals;

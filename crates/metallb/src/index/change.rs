@@ -12,7 +12,6 @@ use plan::{Change, Kind, Object, Ref};
 use super::Index;
 use super::secondary::Dirty;
 use crate::Key;
-use crate::parse::pool::Pool;
 use crate::parse::service::View;
 
 impl Index {
@@ -52,11 +51,14 @@ impl Index {
                 }
             }
             Object::Namespace(new) => {
-                self.namespaces.put(new.name_any(), new);
+                if let Some(old) = self.namespaces.put(new.name_any(), Arc::clone(&new)) {
+                    self.namespace_changed(old.as_deref(), Some(&new), dirty);
+                }
             }
             Object::Pool(new) => {
                 if self.raw_pools.put(new.name_any(), Arc::clone(&new)).is_some() {
-                    self.pool_changed(&new.name_any(), Some(&Pool::of(&new)), dirty);
+                    let pool = self.pool_among_namespaces(&new);
+                    self.pool_changed(&new.name_any(), Some(&pool), dirty);
                 }
             }
             Object::Event(new) => self.failed(&new, dirty),
@@ -82,7 +84,8 @@ impl Index {
                 self.service_changed(old.as_deref(), None, dirty);
             }
             Object::Namespace(object) => {
-                self.namespaces.deleted(&object.name_any(), object);
+                let old = self.namespaces.deleted(&object.name_any(), object);
+                self.namespace_changed(old.as_deref(), None, dirty);
             }
             Object::Pool(object) => {
                 if self.raw_pools.deleted(&object.name_any(), object).is_some() {

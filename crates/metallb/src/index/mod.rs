@@ -4,6 +4,7 @@
 //! with the fleet; only a complete list ([`plan::Change::Replaced`]) is as long as it is.
 
 mod change;
+mod namespaces;
 mod queries;
 mod secondary;
 mod waiting;
@@ -60,6 +61,8 @@ pub struct Index {
     addresses_by_ip: Many<Ip, (Option<Time>, AddressName)>,
     addresses_by_service: Many<ServiceKey, AddressName>,
     services_by_claim: Many<ClaimKey, ServiceKey>,
+    /// The claims that Services of a namespace name.
+    claims_by_namespace: Many<String, ClaimKey>,
     services_by_ip: Many<Ip, ServiceKey>,
     placeholders_by_address: Many<AddressName, ServiceKey>,
     placeholders_by_claim: Many<ClaimKey, ServiceKey>,
@@ -90,6 +93,7 @@ impl Index {
             addresses_by_ip: Many::default(),
             addresses_by_service: Many::default(),
             services_by_claim: Many::default(),
+            claims_by_namespace: Many::default(),
             services_by_ip: Many::default(),
             placeholders_by_address: Many::default(),
             placeholders_by_claim: Many::default(),

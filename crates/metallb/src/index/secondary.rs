@@ -135,14 +135,22 @@ impl Index {
             };
             ips.extend(service.ingress());
             if present {
-                claim.map(|claim| self.services_by_claim.insert(claim, key.clone()));
+                if let Some(claim) = claim {
+                    self.claims_by_namespace.insert(claim.namespace.clone(), claim.clone());
+                    self.services_by_claim.insert(claim, key.clone());
+                }
                 held.map(|address| self.placeholders_by_address.insert(address, key.clone()));
                 made_for.map(|claim| self.placeholders_by_claim.insert(claim, key.clone()));
                 for ip in service.ingress() {
                     self.services_by_ip.insert(ip, key.clone());
                 }
             } else {
-                claim.map(|claim| self.services_by_claim.remove(&claim, &key));
+                if let Some(claim) = claim
+                    && self.services_by_claim.remove(&claim, &key)
+                    && self.services_by_claim.count(&claim) == 0
+                {
+                    self.claims_by_namespace.remove(&claim.namespace, &claim);
+                }
                 held.map(|address| self.placeholders_by_address.remove(&address, &key));
                 made_for.map(|claim| self.placeholders_by_claim.remove(&claim, &key));
                 for ip in service.ingress() {
@@ -193,15 +201,11 @@ impl Index {
             Some(pool) => self.pools.insert(name.to_owned(), pool.clone()),
             None => self.pools.remove(name),
         };
-        let classes: Vec<String> = self.classes_by_pool.get(&name.to_owned()).cloned().collect();
-        let same = matches!((&old, new), (Some(old), Some(new)) if old.same_spec(new));
-        for class in classes {
-            if same {
-                self.mark_first_waiting(&class, dirty);
-            } else {
-                dirty.insert(Key::Class(class.clone()));
-                self.mark_class(&class, dirty);
-            }
+        if !matches!((&old, new), (Some(old), Some(new)) if old.same_spec(new)) {
+            return self.mark_pool(name, dirty);
+        }
+        for class in self.classes_by_pool.get(&name.to_owned()) {
+            self.mark_first_waiting(class, dirty);
         }
     }
 
@@ -240,7 +244,7 @@ impl Index {
     }
 
     /// Whatever belongs to a class: its waiting claims and its addresses.
-    fn mark_class(&self, name: &str, dirty: &mut Dirty) {
+    pub(super) fn mark_class(&self, name: &str, dirty: &mut Dirty) {
         for family in [Family::IPv4, Family::IPv6] {
             let waiting = self.waiting.get(&(name.to_owned(), family));
             dirty.extend(waiting.map(|(_, key)| Key::Claim(key.clone())));

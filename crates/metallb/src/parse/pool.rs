@@ -17,6 +17,8 @@ pub struct Pool {
     pub auto_assign: bool,
     avoid_buggy_ips: bool,
     allocation: Option<Allocation>,
+    /// How many namespaces there are that its `namespaceSelectors` fit.
+    fitting: usize,
     status: Option<Status>,
 }
 
@@ -47,8 +49,19 @@ struct Status {
     available_v6: i64,
 }
 
+/// Of which namespaces a pool's verdict may have changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Relabelled {
+    /// Of none.
+    Nothing,
+    /// Of the one that was relabelled.
+    One,
+    /// Of all: the pool restricts namespaces now and did not before, or the other way round.
+    All,
+}
+
 impl Pool {
-    /// Reads a pool. What cannot be read counts as absent: MetalLB itself refuses such a pool.
+    /// Reads a pool, which knows of no namespace yet: see [`Pool::among`]. What cannot be read counts as absent: MetalLB itself refuses such a pool.
     pub fn of(object: &DynamicObject) -> Self {
         let spec: Spec = object
             .data
@@ -61,8 +74,52 @@ impl Pool {
             auto_assign: spec.auto_assign.unwrap_or(true),
             avoid_buggy_ips: spec.avoid_buggy_ips,
             allocation: spec.service_allocation,
+            fitting: 0,
             status,
         }
+    }
+
+    /// Tells the pool the labels of every namespace there is.
+    #[must_use]
+    pub fn among<'a>(mut self, namespaces: impl Iterator<Item = &'a BTreeMap<String, String>>) -> Self {
+        // Most pools restrict nobody: then nothing is walked.
+        if self.selects_namespaces() {
+            self.fitting = namespaces.filter(|labels| self.fits(labels)).count();
+        }
+        self
+    }
+
+    /// Tells the pool that the labels of one namespace changed; absent ones are of one that is not there. Says whether
+    /// the pool's verdict on this namespace may be another now, and whether that on every other one.
+    pub fn relabelled(
+        &mut self,
+        old: Option<&BTreeMap<String, String>>,
+        new: Option<&BTreeMap<String, String>>,
+    ) -> Relabelled {
+        let (before, after) =
+            (old.is_some_and(|labels| self.fits(labels)), new.is_some_and(|labels| self.fits(labels)));
+        if before == after {
+            return Relabelled::Nothing;
+        }
+        let restricted = self.restricts_namespaces();
+        self.fitting = self.fitting + usize::from(after) - usize::from(before);
+        if self.restricts_namespaces() == restricted { Relabelled::One } else { Relabelled::All }
+    }
+
+    fn selects_namespaces(&self) -> bool {
+        self.allocation.as_ref().is_some_and(|allocation| !allocation.namespace_selectors.is_empty())
+    }
+
+    fn fits(&self, namespace_labels: &BTreeMap<String, String>) -> bool {
+        let selectors = self.allocation.iter().flat_map(|allocation| &allocation.namespace_selectors);
+        selectors.into_iter().any(|selector| matches(selector, namespace_labels))
+    }
+
+    /// MetalLB makes one set of the namespaces that are named and those that are selected; when it comes out empty,
+    /// because no namespace fits, it restricts nobody.
+    fn restricts_namespaces(&self) -> bool {
+        self.fitting > 0
+            || self.allocation.as_ref().is_some_and(|allocation| !allocation.namespaces.is_empty())
     }
 
     /// Whether MetalLB would assign this IP from the pool: `avoidBuggyIPs` excludes `.0` and `.255`.
@@ -108,7 +165,7 @@ impl Pool {
         Self { status: None, ..self.clone() } == Self { status: None, ..other.clone() }
     }
 
-    /// Whether the pool's `serviceAllocation` admits a Service of that namespace with those labels.
+    /// Whether the pool's `serviceAllocation` admits a Service of that namespace with those labels, as MetalLB does it.
     ///
     /// # Errors
     /// The words that say what would have to change.
@@ -119,10 +176,9 @@ impl Pool {
         labels: &BTreeMap<String, String>,
     ) -> Result<(), &'static str> {
         let Some(allocation) = &self.allocation else { return Ok(()) };
-        let restricted = !allocation.namespaces.is_empty() || !allocation.namespace_selectors.is_empty();
-        let admitted = allocation.namespaces.iter().any(|name| name == namespace)
-            || allocation.namespace_selectors.iter().any(|selector| matches(selector, namespace_labels));
-        if restricted && !admitted {
+        let admitted =
+            allocation.namespaces.iter().any(|name| name == namespace) || self.fits(namespace_labels);
+        if self.restricts_namespaces() && !admitted {
             return Err("its serviceAllocation does not admit the namespace");
         }
         let selectors = &allocation.service_selectors;
@@ -232,7 +288,8 @@ mod tests {
     #[case(json!({"namespaces": ["tenant-b"]}), false)]
     #[case(json!({"namespaceSelectors": [{"matchLabels": {"team": "a"}}]}), true)]
     #[case(json!({"namespaces": ["tenant-b"], "namespaceSelectors": [{"matchLabels": {"team": "a"}}]}), true)]
-    #[case(json!({"namespaceSelectors": [{"matchLabels": {"team": "b"}}]}), false)]
+    #[case(json!({"namespaceSelectors": [{"matchLabels": {"team": "b"}}]}), true)]
+    #[case(json!({"namespaces": ["tenant-b"], "namespaceSelectors": [{"matchLabels": {"team": "b"}}]}), false)]
     #[case(json!({"serviceSelectors": [{"matchExpressions": [{"key": "tier", "operator": "In", "values": ["web"]}]}]}), true)]
     #[case(json!({"serviceSelectors": [{"matchExpressions": [{"key": "tier", "operator": "NotIn", "values": ["web"]}]}]}), false)]
     #[case(json!({"namespaces": ["tenant-b"], "serviceSelectors": [{"matchLabels": {"tier": "web"}}]}), false)]
@@ -241,7 +298,29 @@ mod tests {
     fn admits(#[case] allocation: serde_json::Value, #[case] expected: bool) {
         let pool = pool(json!({ "serviceAllocation": allocation }));
         let labels = |key: &str, value: &str| BTreeMap::from([(key.to_owned(), value.to_owned())]);
-        let verdict = pool.admits("tenant-a", &labels("team", "a"), &labels("tier", "web"));
+        let team = labels("team", "a");
+        let pool = pool.among([&team].into_iter());
+        let verdict = pool.admits("tenant-a", &team, &labels("tier", "web"));
         assert_eq!(verdict.is_ok(), expected, "{verdict:?}");
+    }
+
+    #[test]
+    fn selectors_that_no_namespace_fits_restrict_nobody() {
+        let a = BTreeMap::from([("team".to_owned(), "a".to_owned())]);
+        let b = BTreeMap::from([("team".to_owned(), "b".to_owned())]);
+        let none = BTreeMap::new();
+        let selector = json!([{"matchLabels": {"team": "a"}}]);
+        let mut pool =
+            pool(json!({ "serviceAllocation": {"namespaceSelectors": selector} })).among([&b].into_iter());
+        let admits = |pool: &Pool, labels| pool.admits("tenant", labels, &none).is_ok();
+        assert!(admits(&pool, &b));
+        assert_eq!(pool.relabelled(None, Some(&a)), Relabelled::All);
+        assert!(!admits(&pool, &b));
+        assert!(admits(&pool, &a));
+        assert_eq!(pool.relabelled(None, Some(&none)), Relabelled::Nothing);
+        assert_eq!(pool.relabelled(Some(&b), Some(&a)), Relabelled::One);
+        assert_eq!(pool.relabelled(Some(&a), None), Relabelled::One);
+        assert_eq!(pool.relabelled(Some(&a), Some(&b)), Relabelled::All);
+        assert!(admits(&pool, &none));
     }
 }
