@@ -14,6 +14,7 @@ mod c8_classes;
 mod chart_lifecycle;
 mod crash;
 mod crd_rules;
+mod d4_allocation;
 mod faults;
 mod flagship;
 mod leader;

@@ -168,7 +168,7 @@ impl Pool {
     /// Whether the pool's `serviceAllocation` admits a Service of that namespace with those labels, as MetalLB does it.
     ///
     /// # Errors
-    /// The words that say what would have to change.
+    /// The words that say why not, to be followed by the namespace.
     pub fn admits(
         &self,
         namespace: &str,
@@ -179,11 +179,11 @@ impl Pool {
         let admitted =
             allocation.namespaces.iter().any(|name| name == namespace) || self.fits(namespace_labels);
         if self.restricts_namespaces() && !admitted {
-            return Err("its serviceAllocation does not admit the namespace");
+            return Err("its serviceAllocation does not admit Services");
         }
         let selectors = &allocation.service_selectors;
         if !selectors.is_empty() && !selectors.iter().any(|selector| matches(selector, labels)) {
-            return Err("no serviceSelector of its serviceAllocation matches the labels");
+            return Err("its serviceAllocation has no serviceSelector for such a Service");
         }
         Ok(())
     }

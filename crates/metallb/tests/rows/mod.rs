@@ -10,4 +10,5 @@ mod c11_upheavals;
 mod c12_teardown;
 mod c8_classes;
 mod c9_reservation;
+mod d4_allocation;
 mod plans;
