@@ -108,14 +108,14 @@ async fn again(stage: &Stage) -> IPAddressClaim {
         .await
 }
 
-/// H1, Retain: ten quick deletions and creations of one name: no incarnation inherits, none takes a second address.
+/// H1, Retain: fifty quick deletions and creations of one name: no incarnation inherits, none takes a second address.
 #[test]
-fn h1_recreated_ten_times_retain() {
+fn h1_recreated_fifty_times_retain() {
     rig::run(async |rig| {
         let stage = rig.stage("again-retain", 3).await;
         let first = stage.claim("web-ip").await.uid();
         let ip = stage.bound("web-ip").await;
-        for _ in 0..10 {
+        for _ in 0..50 {
             again(&stage).await;
         }
         stage.claim_says("web-ip", "Bound", "False/AddressNotAvailable").await;
@@ -128,15 +128,15 @@ fn h1_recreated_ten_times_retain() {
     });
 }
 
-/// H1, Delete: ten quick deletions and creations of one name end with one claim, one address, one hold.
+/// H1, Delete: fifty quick deletions and creations of one name end with one claim, one address, one hold.
 #[test]
-fn h1_recreated_ten_times_delete() {
+fn h1_recreated_fifty_times_delete() {
     rig::run(async |rig| {
         let stage = rig.stage("again-delete", 3).await;
         stage.delete_with_claims().await;
         stage.claim("web-ip").await;
         let mut last = None;
-        for _ in 0..10 {
+        for _ in 0..50 {
             last = again(&stage).await.uid();
         }
         let ip = stage.bound("web-ip").await;

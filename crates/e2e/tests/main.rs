@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a failed helper is a failed test")]
 
+mod a_spellings;
+mod b_races;
 mod c10_holding;
 mod c11_admission;
 mod c11_dual;
@@ -17,6 +19,7 @@ mod crd_rules;
 mod d4_allocation;
 mod faults;
 mod flagship;
+mod hand_edits;
 mod leader;
 mod quotas;
 mod rig;
