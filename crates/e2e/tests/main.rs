@@ -17,6 +17,7 @@ mod chart_lifecycle;
 mod crash;
 mod crd_rules;
 mod d4_allocation;
+mod d_pools;
 mod faults;
 mod flagship;
 mod hand_edits;
