@@ -16,6 +16,8 @@ pub mod types {
     pub const HELD: &str = "Held";
     /// On addresses: a Service has the address and is served by it.
     pub const ASSOCIATED: &str = "Associated";
+    /// On addresses: a Service has the address that the binding does not give it to.
+    pub const CONFLICT: &str = "Conflict";
     /// On classes: new reservations are made.
     pub const ACCEPTED: &str = "Accepted";
 }

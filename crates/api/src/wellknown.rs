@@ -45,6 +45,8 @@ pub mod driver {
     pub const PINNED: &str = "metallb.drivers.local.sdn.cozystack.io/pinned";
     /// Label on a pinned Service, `"true"`, so that a pool's `serviceSelectors` can admit what we pinned.
     pub const ASSOCIATED: &str = "metallb.drivers.local.sdn.cozystack.io/associated";
+    /// Annotation on a claim, `"true"`: made for the Service of its name, which asked for none.
+    pub const AUTO_CLAIMED: &str = "metallb.drivers.local.sdn.cozystack.io/auto-claimed";
     /// Label on an address that the inventory found: nobody can be bound to it.
     pub const OBSERVED: &str = "metallb.drivers.local.sdn.cozystack.io/observed";
 }

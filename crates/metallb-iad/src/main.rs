@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use metallb::{Config, Driver};
 use plan::Kind;
-use runtime::args::{self, HandoffArg};
+use runtime::args::{self, HandoffArg, Inventory};
 use runtime::{Feed, Settings};
 
 /// Reserves addresses in MetalLB, holds them, and hands them to Services.
@@ -35,6 +35,8 @@ fn config(args: &args::Driver, settings: &Settings) -> Config {
         lb_class: args.lb_class(),
         hold_on_delete: args.hold_on_delete,
         gap: args.handoff == HandoffArg::Gap,
+        inventory: args.inventory == Inventory::Observe,
+        auto_claim: args.auto_claim,
     }
 }
 

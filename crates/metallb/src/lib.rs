@@ -6,7 +6,9 @@
 //! - [`decide::class`]: may new reservations be made (contract §8)?
 //! - [`decide::claim`]: reservation of what a claim lacks (§9);
 //! - [`decide::address`]: holding, teardown (§10, §12);
-//! - [`decide::service`], [`decide::handoff`]: association and the handoff (§11).
+//! - [`decide::service`], [`decide::handoff`]: association and the handoff (§11);
+//! - [`decide::conflict`], [`decide::inventory`], [`decide::auto_claim`]: what others have, and who gets a claim
+//!   without asking (§12).
 //!
 //! **Invariant:** everything a claim has (its addresses, their placeholders, the Service that wears them) is
 //! decided under the one key [`Key::Claim`], and a key is never worked on twice at once. So no step of a
@@ -27,6 +29,7 @@ use plan::{Brain, Change, Moment, Plan};
 
 /// How the driver was told to run (contract §7).
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own, as on the command line")]
 pub struct Config {
     /// The namespace in which placeholders live.
     pub placeholder_namespace: String,
@@ -38,6 +41,10 @@ pub struct Config {
     pub hold_on_delete: bool,
     /// Whether every handoff goes through a gap.
     pub gap: bool,
+    /// Whether addresses that Services have without a claim are written down.
+    pub inventory: bool,
+    /// Whether plain Services get claims of their own.
+    pub auto_claim: bool,
 }
 
 impl Default for Config {
@@ -48,6 +55,8 @@ impl Default for Config {
             lb_class: None,
             hold_on_delete: true,
             gap: false,
+            inventory: true,
+            auto_claim: false,
         }
     }
 }
@@ -61,7 +70,7 @@ pub enum Key {
     Claim(ClaimKey),
     /// An address that no claim is bound to.
     Address(AddressName),
-    /// A Service that wears our marks.
+    /// A Service that wears our marks, has an address nobody claimed, or may get a claim of its own.
     Service(ServiceKey),
     /// A placeholder that may be an orphan.
     Placeholder(ServiceKey),

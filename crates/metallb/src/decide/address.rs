@@ -68,8 +68,11 @@ pub(super) fn hold(index: &Index, unit: &Unit, address: &Arc<IPAddress>, moment:
         .find(has_ip)
         .or_else(|| placeholders.iter().find(|placeholder| !placeholder.is_deleting()));
     let Some(keeper) = keeper else {
-        // One that is being deleted has to go before another of its name can come.
-        if placeholders.is_empty() {
+        // One that is being deleted has to go before another of its name can come. And a Service of the claim that
+        // has the address already (it was adopted) is about to be associated.
+        let claimant =
+            index.services_of_ip(ip).any(|service| unit.owns(address) && service.claim() == unit.key);
+        if placeholders.is_empty() && !claimant {
             arm(index, unit, address, &hold_key(index, unit, moment), None, plan);
         }
         return;
@@ -117,6 +120,9 @@ fn tell_held(
     } else if let Some(other) = index.services_of_ip(ip).find(|service| !index.is_placeholder(service)) {
         let message = format!("Service {} has the address", View::key(&**other));
         edit.condition(types::HELD, false, "HeldByOther", &message, moment.now);
+    } else if index.pool_containing(&[ip]).is_none() {
+        let message = format!("no IPAddressPool contains {ip}; put it back into a pool");
+        edit.condition(types::HELD, false, "NoPool", &message, moment.now);
     } else if let Some(failure) = index.failure(placeholder) {
         edit.condition(types::HELD, false, "NotAssigned", &failure.message, moment.now);
     } else if told.is_some_and(|condition| condition.status == "True") {

@@ -19,6 +19,7 @@ use plan::{Action, Event, Guard, Moment, Object, Plan, Target};
 use serde_json::json;
 
 use super::class;
+use super::inventory::is_observed;
 use super::placeholder::{self, Wish};
 use crate::index::{Index, class_name};
 use crate::parse::service::{View, is_our_key, sharing_key};
@@ -47,9 +48,8 @@ pub fn missing_families(index: &Index, claim: &IPAddressClaim) -> Vec<Family> {
         |address: &Arc<IPAddress>| uid_of(address).is_some_and(|other| Some(other.as_str()) != uid);
     // An address of an earlier claim of this name is `Released`, or about to be: the claim waits for it. One
     // that the inventory found has the name of a Service, not of a claim.
-    let observed = |address: &IPAddress| address.labels().contains_key(driver::OBSERVED);
     let earlier =
-        |address: &&Arc<IPAddress>| of_other(address) && !address.is_deleting() && !observed(address);
+        |address: &&Arc<IPAddress>| of_other(address) && !address.is_deleting() && !is_observed(address);
     if named.iter().any(|address| earlier(&address)) {
         return Vec::new();
     }
@@ -147,7 +147,7 @@ fn allocate(
         plan.standing.push(Event::warning(&object, "PoolExhausted", "Reserve", message));
         return;
     }
-    if index.unheld_in_pool(&class_name).is_some() {
+    if pool.is_some_and(|pool| index.unheld_in(pool).is_some()) {
         // MetalLB could give it to us: wait until every address of the pool is held again. That event
         // wakes the queue.
         return;
@@ -209,9 +209,16 @@ fn record(
 ) {
     let object = Object::Claim(Arc::clone(claim));
     let name = ip.object_name();
-    let rival = index.addresses_of_ip(ip).next().map(ResourceExt::name_any);
-    let rival = rival.or_else(|| index.addresses.get(&name).map(|address| address.name_any()));
+    let rival =
+        index.addresses_of_ip(ip).next().or_else(|| index.addresses.get(&name).map(|address| &**address));
     if let Some(rival) = rival {
+        // What the inventory wrote down goes when its Service has let go: this placeholder has the IP until then.
+        if is_observed(rival)
+            && index.services_of_ip(ip).all(|other| View::key(&**other) == View::key(&**service))
+        {
+            return;
+        }
+        let rival = rival.name_any();
         // It belongs to somebody else's claim: given back at once, the rightful hold re-arms.
         let note = format!(
             "MetalLB assigned {ip}, which IPAddress {rival} already stands for; given back, another is reserved"

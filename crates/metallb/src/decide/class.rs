@@ -25,6 +25,11 @@ pub fn is_served(class: &IPAddressClass) -> bool {
     class.spec.provisioner == driver::PROVISIONER
 }
 
+/// Whether plain Services get their claims from this class.
+pub fn is_auto_claim(class: &IPAddressClass) -> bool {
+    class.annotations().get(AUTO_CLAIM_CLASS).is_some_and(|value| value == "true")
+}
+
 /// The pool from which new addresses of the class are drawn.
 ///
 /// # Errors
@@ -96,13 +101,28 @@ pub(super) fn decide(index: &Index, name: &str, moment: &Moment) -> Plan {
     if let Err(refusal) = verdict {
         plan.standing.push(Event::warning(&object, "PoolRefused", "Accept", refusal.message));
     }
-    let auto = class.annotations().get(AUTO_CLAIM_CLASS).is_some_and(|value| value == "true");
-    if let (true, Some(lb_class)) = (auto, &index.config.lb_class) {
+    if is_auto_claim(class) {
+        auto_claim(index, &object, &mut plan);
+    }
+    plan
+}
+
+/// What keeps a class that is marked for auto-claim from being one.
+fn auto_claim(index: &Index, object: &Object, plan: &mut Plan) {
+    if let Some(lb_class) = &index.config.lb_class {
         let note = format!(
             "auto-claimed Services carry no spec.loadBalancerClass, and this class serves {lb_class:?} only; \
              remove the annotation {AUTO_CLAIM_CLASS}"
         );
-        plan.standing.push(Event::warning(&object, "AutoClaimUnservable", "Accept", note));
+        plan.standing.push(Event::warning(object, "AutoClaimUnservable", "Accept", note));
     }
-    plan
+    let name = object.meta().name.clone().unwrap_or_default();
+    let others: Vec<_> = index.auto_claim_classes().filter(|other| **other != name).cloned().collect();
+    if !others.is_empty() {
+        let note = format!(
+            "class {} is marked for auto-claim too, and none is guessed; remove the annotation {AUTO_CLAIM_CLASS} from all but one",
+            others.join(", ")
+        );
+        plan.standing.push(Event::warning(object, "AutoClaimUnservable", "Accept", note));
+    }
 }

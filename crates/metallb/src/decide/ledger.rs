@@ -78,10 +78,14 @@ impl<'a> Edit<'a> {
             unheld_milliseconds: None,
             trace_id: None,
         });
+        self.begin_history(key, service.object_uid(), now);
+    }
+
+    fn begin_history(&mut self, key: ServiceKey, uid: &str, now: Timestamp) {
         let line = Association {
             namespace: key.namespace,
             name: key.name,
-            uid: service.object_uid().to_owned(),
+            uid: uid.to_owned(),
             since: MicroTime(now),
             until: None,
         };
@@ -147,6 +151,28 @@ impl<'a> Edit<'a> {
             handoff.finished_at = Some(MicroTime(now));
             handoff.unheld_milliseconds = i64::try_from(gap).ok();
         }
+    }
+
+    /// Notes that the Service has the address, without a claim.
+    pub fn observed(&mut self, service: &Service, now: Timestamp) {
+        let key = View::key(service);
+        self.new.associated_to = Some(api::address::AssociatedTo {
+            kind: "Service".to_owned(),
+            namespace: key.namespace.clone(),
+            name: key.name.clone(),
+            uid: Some(service.object_uid().to_owned()),
+        });
+        self.begin_history(key, service.object_uid(), now);
+    }
+
+    /// Moves the address into another phase.
+    pub fn phase(&mut self, phase: api::address::AddressPhase) {
+        self.new.phase = Some(phase);
+    }
+
+    /// Takes a condition away.
+    pub fn clear_condition(&mut self, kind: &str) {
+        api::conditions::clear(&mut self.new.conditions, kind);
     }
 
     /// Sets a condition.

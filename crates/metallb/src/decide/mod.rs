@@ -1,9 +1,12 @@
 //! The decisions, in the order of the contract.
 
 pub mod address;
+pub mod auto_claim;
 pub mod claim;
 pub mod class;
+pub mod conflict;
 pub mod handoff;
+pub mod inventory;
 pub mod ledger;
 pub mod placeholder;
 pub mod service;
@@ -33,7 +36,12 @@ pub fn decide(index: &mut Index, key: &Key, moment: &Moment) -> Plan {
             }
             _ => Plan::default(),
         },
-        Key::Service(key) => service::strip_stray(index, key),
+        Key::Service(key) => {
+            let mut plan = service::strip_stray(index, key);
+            inventory::observe(index, key, &mut plan);
+            auto_claim::serve(index, key, &mut plan);
+            plan
+        }
         Key::Placeholder(key) => placeholder::sweep(index, key),
     }
 }
@@ -71,11 +79,16 @@ impl Unit {
 
 fn unit(index: &Index, unit: &Unit, moment: &Moment) -> Plan {
     let mut plan = Plan::default();
-    let trusted = |address: &&Arc<IPAddress>| index.is_ours(address) && index.stands(address);
+    let (observed, addresses): (Vec<_>, Vec<_>) =
+        unit.addresses.iter().cloned().partition(|address| inventory::is_observed(address));
+    for address in &observed {
+        inventory::tend(index, address, moment, &mut plan);
+    }
+    let trusted = |address: &Arc<IPAddress>| index.is_ours(address) && index.stands(address);
     let unit = Unit {
         key: unit.key.clone(),
         claim: unit.claim.clone(),
-        addresses: unit.addresses.iter().filter(trusted).cloned().collect(),
+        addresses: addresses.into_iter().filter(trusted).collect(),
     };
     for address in &unit.addresses {
         address::ensure_finalizer(address, &mut plan);
@@ -87,6 +100,9 @@ fn unit(index: &Index, unit: &Unit, moment: &Moment) -> Plan {
         } else {
             address::hold(index, &unit, address, moment, &mut plan);
         }
+    }
+    for address in unit.addresses.iter().filter(|address| !address.is_deleting()) {
+        conflict::judge(index, &unit, address, moment, &mut plan);
     }
     plan
 }

@@ -11,7 +11,7 @@ use kube::ResourceExt;
 use plan::{Event, Moment, Object, Plan};
 
 use super::address::is_to_be_torn_down;
-use super::{Unit, handoff};
+use super::{Unit, conflict, handoff};
 use crate::index::Index;
 use crate::parse::service::{View, is_our_key};
 
@@ -65,7 +65,7 @@ pub(super) fn associate(
 }
 
 /// Whether the ledger means this incarnation of the Service. The Go implementation recorded no uid.
-fn is_holder(address: &IPAddress, service: &Service) -> bool {
+pub(super) fn is_holder(address: &IPAddress, service: &Service) -> bool {
     let to = address.associated_to();
     to.is_some_and(|to| to.uid.as_deref().is_none_or(|uid| uid.is_empty() || uid == service.object_uid()))
 }
@@ -118,8 +118,17 @@ fn elect(
     let key = unit.key.as_ref()?;
     let mut services = index.services_of_claim(key);
     services.retain(|service| !index.is_placeholder(service));
-    services.sort_by_key(|service| (service.metadata.creation_timestamp.clone(), View::key(&**service)));
     let addresses = bound(unit);
+    // One that has the addresses already goes first: nothing need move.
+    let has_none = |service: &Service| {
+        let shown = service.ingress();
+        !addresses.iter().any(|address| address.ip().is_ok_and(|ip| shown.contains(&ip)))
+    };
+    services.sort_by_key(|service| {
+        (has_none(service), service.metadata.creation_timestamp.clone(), View::key(&**service))
+    });
+    let owned: Vec<_> = unit.addresses.iter().filter(|address| unit.owns(address)).cloned().collect();
+    let obstacle = conflict::obstacle(index, unit, &owned);
     let mut chosen = None;
     for service in services {
         let name = View::key(&*service);
@@ -127,6 +136,10 @@ fn elect(
             continue;
         }
         let object = Object::Service(Arc::clone(&service));
+        if let Some(words) = &obstacle {
+            refuse(&object, &name, &owned, words, plan);
+            continue;
+        }
         if let Some((reason, note)) = not_bound(unit, key, &addresses) {
             plan.standing.push(Event::warning(&object, reason, "Associate", note));
             continue;

@@ -4,6 +4,7 @@
 //! with the fleet; only a complete list ([`plan::Change::Replaced`]) is as long as it is.
 
 mod change;
+mod ips;
 mod namespaces;
 mod queries;
 mod secondary;
@@ -19,6 +20,7 @@ use plan::{Many, Store};
 
 use crate::parse::pool::Pool;
 use crate::{Config, Key};
+use ips::Ips;
 use waiting::Wait;
 pub use waiting::class_name;
 
@@ -70,8 +72,18 @@ pub struct Index {
     /// Claims that still lack an address of a class and family, the oldest first.
     waiting: Many<(String, Family), (Option<Time>, ClaimKey)>,
     waits_for: HashMap<ClaimKey, Wait>,
-    /// Addresses that no Service shows at this moment, by the class they belong to.
-    unheld: Many<String, AddressName>,
+    /// The IPs of the ledger.
+    recorded: Ips,
+    /// The IPs of the ledger that no Service shows at this moment.
+    unheld: Ips,
+    /// The IPs that Services show.
+    shown: Ips,
+    /// Services that take an IP by `spec.externalIPs`, past MetalLB.
+    services_by_external_ip: Many<Ip, ServiceKey>,
+    /// Load balancer Services that name no claim, but for placeholders.
+    unclaimed: BTreeSet<ServiceKey>,
+    /// Classes that are marked for auto-claim, of whatever driver.
+    auto_claim_classes: BTreeSet<String>,
 }
 
 impl Index {
@@ -100,7 +112,12 @@ impl Index {
             classes_by_pool: Many::default(),
             waiting: Many::default(),
             waits_for: HashMap::new(),
-            unheld: Many::default(),
+            recorded: Ips::default(),
+            unheld: Ips::default(),
+            shown: Ips::default(),
+            services_by_external_ip: Many::default(),
+            unclaimed: BTreeSet::new(),
+            auto_claim_classes: BTreeSet::new(),
         }
     }
 

@@ -52,8 +52,10 @@ impl Index {
         pools.filter(|(_, of)| *of != Relabelled::Nothing).collect()
     }
 
-    /// The classes that name a pool, with all that belongs to them.
+    /// The classes that name a pool, with all that belongs to them, and whoever has an address of it: a pool may hold
+    /// what another class once drew.
     pub(super) fn mark_pool(&self, pool: &str, dirty: &mut Dirty) {
+        dirty.extend(self.pools.get(pool).map(|pool| self.users_of(pool)).into_iter().flatten());
         for class in self.classes_by_pool.get(&pool.to_owned()) {
             dirty.insert(Key::Class(class.clone()));
             self.mark_class(class, dirty);

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use api::wellknown::driver;
-use api::{AddressName, ClaimKey, IPAddress, Ip, ServiceKey};
+use api::{AddressName, ClaimKey, IPAddress, IPAddressClass, Ip, ServiceKey};
 use k8s_openapi::api::core::v1::Service;
 
 use super::{Failure, Index};
@@ -94,7 +94,8 @@ impl Index {
         self.services_by_ip.get(&ip).filter_map(|key| self.services.get(key))
     }
 
-    /// The addresses that the ledger says this Service has.
+    /// The addresses that the ledger says this Service has. What the inventory observed is not among them: that is
+    /// a note, and no association.
     pub fn addresses_of_service(&self, service: &ServiceKey) -> impl Iterator<Item = &Arc<IPAddress>> {
         self.addresses_by_service.get(service).filter_map(|name| self.addresses.get(name))
     }
@@ -112,12 +113,36 @@ impl Index {
         Some((name, pool))
     }
 
-    /// A pool that contains all these IPs, by name order.
+    /// A pool that contains all these IPs, the first by name. Pools are few: they are written by hand.
     pub fn pool_containing(&self, ips: &[Ip]) -> Option<(&String, &Pool)> {
-        let mut pools: Vec<_> =
-            self.pools.iter().filter(|(_, pool)| ips.iter().all(|ip| pool.contains(*ip))).collect();
-        pools.sort_by_key(|(name, _)| *name);
-        pools.into_iter().next()
+        let all = |(_, pool): &(&String, &Pool)| ips.iter().all(|ip| pool.contains(*ip));
+        self.pools.iter().filter(all).min_by_key(|(name, _)| *name)
+    }
+
+    /// The class of this driver from whose pool this IP is, the first by name.
+    pub fn class_of_ip(&self, ip: Ip) -> Option<&String> {
+        let of_pool =
+            |(name, pool): (&String, &Pool)| pool.contains(ip).then(|| self.classes_by_pool.get(name).next());
+        self.pools.iter().filter_map(of_pool).flatten().min()
+    }
+
+    /// The Services that name this IP in `spec.externalIPs`.
+    pub fn services_of_external_ip(&self, ip: Ip) -> impl Iterator<Item = &Arc<Service>> {
+        self.services_by_external_ip.get(&ip).filter_map(|key| self.services.get(key))
+    }
+
+    /// The one class marked for auto-claim; none if there are several.
+    pub fn auto_claim_class(&self) -> Option<&IPAddressClass> {
+        let mut names = self.auto_claim_classes.iter();
+        match (names.next(), names.next()) {
+            (Some(name), None) => self.classes.get(name).map(|class| &**class),
+            _ => None,
+        }
+    }
+
+    /// All classes marked for auto-claim, by name.
+    pub fn auto_claim_classes(&self) -> impl Iterator<Item = &String> {
+        self.auto_claim_classes.iter()
     }
 
     /// The other classes of this driver that name the pool.

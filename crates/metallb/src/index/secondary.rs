@@ -8,6 +8,7 @@ use k8s_openapi::api::core::v1::{Event, Service};
 use kube::ResourceExt;
 
 use super::{Failure, Index};
+use crate::decide::inventory::is_observed;
 use crate::parse::class;
 use crate::parse::pool::Pool;
 use crate::parse::service::View;
@@ -46,6 +47,36 @@ impl Index {
         if decided_by(old) != decided_by(new) {
             self.mark_class(&name, dirty);
         }
+        if before != after {
+            for pool in [before, after].into_iter().flatten() {
+                dirty.extend(self.pools.get(&pool).map(|pool| self.users_of(pool)).into_iter().flatten());
+            }
+        }
+        self.auto_claim_class_changed(&name, old, new, dirty);
+    }
+
+    /// Another set of classes is marked for auto-claim: each of them may have to say something else, and every Service
+    /// without a claim may get one.
+    fn auto_claim_class_changed(
+        &mut self,
+        name: &str,
+        old: Option<&IPAddressClass>,
+        new: Option<&IPAddressClass>,
+        dirty: &mut Dirty,
+    ) {
+        let marked = new.is_some_and(decide::class::is_auto_claim);
+        if marked == old.is_some_and(decide::class::is_auto_claim) {
+            return;
+        }
+        if marked {
+            self.auto_claim_classes.insert(name.to_owned());
+        } else {
+            self.auto_claim_classes.remove(name);
+        }
+        dirty.extend(self.auto_claim_classes.iter().cloned().map(Key::Class));
+        if self.config.auto_claim {
+            dirty.extend(self.unclaimed.iter().cloned().map(Key::Service));
+        }
     }
 
     pub(super) fn address_changed(
@@ -60,7 +91,8 @@ impl Index {
             dirty.insert(Self::unit(address));
             let class = address.spec.class_name.clone();
             let claim = address.spec.claim_ref.as_ref().map(api::address::ClaimRef::key);
-            let holder = address.associated_to().map(|to| ServiceKey::new(&to.namespace, &to.name));
+            let holder = address.associated_to().filter(|_| !is_observed(address));
+            let holder = holder.map(|to| ServiceKey::new(&to.namespace, &to.name));
             let aged = (address.metadata.creation_timestamp.clone(), name.clone());
             if let Some(holder) = &holder {
                 dirty.insert(Key::Service(holder.clone()));
@@ -78,14 +110,16 @@ impl Index {
                 claim.clone().map(|claim| self.addresses_by_claim.remove(&claim, &name));
                 holder.map(|holder| self.addresses_by_service.remove(&holder, &name));
                 address.ip().ok().map(|ip| self.addresses_by_ip.remove(&ip, &aged));
-                self.unheld.remove(&address.spec.class_name, &name);
             }
         }
-        // The one that stands changes with its elder's coming and going.
+        let ip = old.or(new).and_then(|address| address.ip().ok());
+        // The one that stands changes with its elder's coming and going; so does what Services with the IP mean.
         if (old.is_none() || new.is_none())
-            && let Some(ip) = old.or(new).and_then(|address| address.ip().ok())
+            && let Some(ip) = ip
         {
             dirty.extend(self.addresses_of_ip(ip).map(Self::unit).collect::<Vec<_>>());
+            let shown_by = self.services_of_ip(ip).map(|service| self.keys_of_service(service));
+            dirty.extend(shown_by.flatten().collect::<Vec<_>>());
         }
         if new.is_none() {
             dirty.extend(self.placeholders_by_address.get(&name).cloned().map(Key::Placeholder));
@@ -94,7 +128,10 @@ impl Index {
                 self.mark_first_waiting(&address.spec.class_name, dirty);
             }
         }
-        self.refresh_held(&name, dirty);
+        if let Some(ip) = ip {
+            self.recorded.set(ip, self.addresses_by_ip.count(&ip) > 0);
+            self.refresh_held(ip, dirty);
+        }
         for address in [old, new].into_iter().flatten() {
             if let Some(claim) = &address.spec.claim_ref {
                 self.refresh_waiting(&claim.key(), dirty);
@@ -112,7 +149,14 @@ impl Index {
         dirty.insert(Key::Claim(key.clone()));
         if new.is_none() {
             dirty.extend(self.placeholders_by_claim.get(&key).cloned().map(Key::Placeholder));
-            self.attempts.retain(|(claim, _), _| *claim != key);
+            for family in [Family::IPv4, Family::IPv6] {
+                self.attempts.remove(&(key.clone(), family));
+            }
+        }
+        // A Service of that name may have waited for the name.
+        let namesake = ServiceKey::new(&key.namespace, &key.name);
+        if self.config.auto_claim && self.unclaimed.contains(&namesake) {
+            dirty.insert(Key::Service(namesake));
         }
         self.refresh_waiting(&key, dirty);
     }
@@ -134,10 +178,17 @@ impl Index {
                 (None, None)
             };
             ips.extend(service.ingress());
+            let unclaimed = claim.is_none() && service.is_load_balancer() && !self.is_placeholder(service);
             if present {
                 if let Some(claim) = claim {
                     self.claims_by_namespace.insert(claim.namespace.clone(), claim.clone());
                     self.services_by_claim.insert(claim, key.clone());
+                }
+                if unclaimed {
+                    self.unclaimed.insert(key.clone());
+                }
+                for ip in service.external_ips() {
+                    self.services_by_external_ip.insert(ip, key.clone());
                 }
                 held.map(|address| self.placeholders_by_address.insert(address, key.clone()));
                 made_for.map(|claim| self.placeholders_by_claim.insert(claim, key.clone()));
@@ -151,6 +202,10 @@ impl Index {
                 {
                     self.claims_by_namespace.remove(&claim.namespace, &claim);
                 }
+                self.unclaimed.remove(&key);
+                for ip in service.external_ips() {
+                    self.services_by_external_ip.remove(&ip, &key);
+                }
                 held.map(|address| self.placeholders_by_address.remove(&address, &key));
                 made_for.map(|claim| self.placeholders_by_claim.remove(&claim, &key));
                 for ip in service.ingress() {
@@ -162,10 +217,8 @@ impl Index {
         if new.is_none_or(|service| !service.ingress().is_empty()) {
             old.or(new).map(|service| self.failures.remove(service.object_uid()));
         }
-        let names: Vec<_> =
-            ips.iter().flat_map(|ip| self.addresses_by_ip.get(ip)).map(|(_, name)| name.clone()).collect();
-        for name in names {
-            self.refresh_held(&name, dirty);
+        for ip in ips {
+            self.refresh_held(ip, dirty);
         }
     }
 
@@ -175,7 +228,8 @@ impl Index {
         let mut keys: Vec<Key> = service.claim().map(Key::Claim).into_iter().collect();
         let associated = self.addresses_by_service.get(&key).filter_map(|name| self.addresses.get(name));
         keys.extend(associated.map(|address| Self::unit(address)));
-        keys.extend(service.ingress().into_iter().flat_map(|ip| self.addresses_of_ip(ip)).map(Self::unit));
+        let ips = service.ingress().into_iter().chain(service.external_ips());
+        keys.extend(ips.flat_map(|ip| self.addresses_of_ip(ip)).map(Self::unit));
         if self.is_placeholder(service) {
             let held = service.held_address();
             keys.extend(held.and_then(|name| self.addresses.get(&name)).map(|address| Self::unit(address)));
@@ -190,10 +244,23 @@ impl Index {
                 blocked.and_then(|name| self.addresses.get(&name)).map(|address| Self::unit(address)),
             );
         }
-        if service.is_pinned_by_us() || service.has_finalizer(driver::HANDOFF) {
+        let marked = service.is_pinned_by_us() || service.has_finalizer(driver::HANDOFF);
+        let observed =
+            self.config.inventory && service.ingress().iter().any(|ip| self.class_of_ip(*ip).is_some());
+        let may_get_claim = self.config.auto_claim && self.unclaimed.contains(&key);
+        if marked || observed || may_get_claim {
             keys.push(Key::Service(key));
         }
         keys
+    }
+
+    /// Whoever has, or is to have, an address of the pool.
+    pub(super) fn users_of<'a>(&'a self, pool: &'a Pool) -> impl Iterator<Item = Key> + 'a {
+        let recorded =
+            self.recorded.in_ranges_of(pool).flat_map(|ip| self.addresses_of_ip(ip)).map(Self::unit);
+        let shown = self.shown.in_ranges_of(pool).flat_map(|ip| self.services_of_ip(ip));
+        let strangers = shown.filter(|service| !self.is_placeholder(service));
+        recorded.chain(strangers.map(|service| Key::Service(View::key(&**service))))
     }
 
     pub(super) fn pool_changed(&mut self, name: &str, new: Option<&Pool>, dirty: &mut Dirty) {
@@ -201,11 +268,17 @@ impl Index {
             Some(pool) => self.pools.insert(name.to_owned(), pool.clone()),
             None => self.pools.remove(name),
         };
-        if !matches!((&old, new), (Some(old), Some(new)) if old.same_spec(new)) {
-            return self.mark_pool(name, dirty);
+        if let (Some(old), Some(new)) = (&old, new)
+            && old.same_spec(new)
+        {
+            for class in self.classes_by_pool.get(&name.to_owned()) {
+                self.mark_first_waiting(class, dirty);
+            }
+            return;
         }
-        for class in self.classes_by_pool.get(&name.to_owned()) {
-            self.mark_first_waiting(class, dirty);
+        self.mark_pool(name, dirty);
+        if let Some(old) = old {
+            dirty.extend(self.users_of(&old).collect::<Vec<_>>());
         }
     }
 

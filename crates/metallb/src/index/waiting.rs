@@ -1,12 +1,13 @@
 //! Who waits for an address, and what must not be taken meanwhile (contract §9).
 
-use api::{AddressName, ClaimKey, Family};
+use api::{ClaimKey, Family, Ip};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::secondary::Dirty;
 use super::{Attempt, Index};
 use crate::Key;
 use crate::decide::claim::missing_families;
+use crate::decide::inventory::is_observed;
 use crate::parse::pool::Pool;
 
 /// So few free addresses of a pool are not believed in without a look.
@@ -50,17 +51,24 @@ impl Index {
         }
     }
 
-    /// Enters the address among those that no Service shows, or takes it out.
-    pub(super) fn refresh_held(&mut self, name: &AddressName, dirty: &mut Dirty) {
-        let Some(address) = self.addresses.get(name) else { return };
-        let class = address.spec.class_name.clone();
-        let shown = address.ip().map_or(true, |ip| self.services_by_ip.count(&ip) > 0);
-        if shown {
-            if self.unheld.remove(&class, name) && self.unheld.count(&class) == 0 {
-                self.mark_first_waiting(&class, dirty);
-            }
-        } else {
-            self.unheld.insert(class, name.clone());
+    /// Enters the IP among those of the ledger that no Service shows, or takes it out. With the last of a pool held,
+    /// the pool's queues go on.
+    pub(super) fn refresh_held(&mut self, ip: Ip, dirty: &mut Dirty) {
+        let shown = self.services_by_ip.count(&ip) > 0;
+        self.shown.set(ip, shown);
+        let mut recorded = self.addresses_of_ip(ip).filter(|address| !is_observed(address)).peekable();
+        let unheld = recorded.peek().is_some() && !shown;
+        drop(recorded);
+        if !self.unheld.set(ip, unheld) || unheld {
+            return;
+        }
+        let of_pool = |(name, pool): (&String, &Pool)| {
+            let free = pool.contains(ip) && self.unheld_in(pool).is_none();
+            free.then(|| self.classes_by_pool.get(name).cloned().collect::<Vec<_>>())
+        };
+        let classes: Vec<String> = self.pools.iter().filter_map(of_pool).flatten().collect();
+        for class in classes {
+            self.mark_first_waiting(&class, dirty);
         }
     }
 
@@ -98,14 +106,10 @@ impl Index {
         self.waiting.count(&queue) <= room || self.waiting.get(&queue).take(room).any(|(_, key)| key == claim)
     }
 
-    /// An address of this class that lies in its pool and that no Service shows: whoever queues in MetalLB
-    /// now could be given it.
-    pub fn unheld_in_pool(&self, class: &str) -> Option<&AddressName> {
-        let (_, pool) = self.pool_of_class(class)?;
-        self.unheld.get(&class.to_owned()).find(|name| {
-            let address = self.addresses.get(name);
-            address.and_then(|address| address.ip().ok()).is_some_and(|ip| pool.contains(ip))
-        })
+    /// An IP of the ledger that lies in the pool and that no Service shows: whoever queues in MetalLB now could be
+    /// given it.
+    pub fn unheld_in(&self, pool: &Pool) -> Option<Ip> {
+        self.unheld.within(pool).find(|ip| self.addresses_of_ip(*ip).any(|address| self.is_ours(address)))
     }
 
     /// The last failed reservation of a claim.

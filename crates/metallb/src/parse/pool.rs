@@ -135,6 +135,12 @@ impl Pool {
         })
     }
 
+    /// The pool's ranges, first and last address of each, for look-ups in sorted keys. A range may hold addresses that
+    /// [`contains`](Self::contains) excludes.
+    pub fn ranges(&self) -> impl Iterator<Item = std::ops::RangeInclusive<Ip>> {
+        self.ranges.iter().map(|(first, last)| Ip::from(*first)..=Ip::from(*last))
+    }
+
     /// How many addresses of this family MetalLB says are free; `None` when it does not say.
     pub fn available(&self, family: Family) -> Option<usize> {
         let status = self.status.as_ref()?;

@@ -31,6 +31,8 @@ pub trait View {
     fn held_address(&self) -> Option<AddressName>;
     /// The IPs its status shows.
     fn ingress(&self) -> BTreeSet<Ip>;
+    /// The IPs it takes past MetalLB.
+    fn external_ips(&self) -> BTreeSet<Ip>;
     /// The IPs it asks for, by either spelling of the annotation. The stable key wins, even when empty.
     ///
     /// # Errors
@@ -128,6 +130,11 @@ impl View for Service {
             .flatten()
             .filter_map(|entry| entry.ip.as_deref().and_then(|ip| Ip::lenient(ip).ok()))
             .collect()
+    }
+
+    fn external_ips(&self) -> BTreeSet<Ip> {
+        let texts = View::spec(self).external_ips.iter().flatten();
+        texts.filter_map(|text| Ip::lenient(text).ok()).collect()
     }
 
     fn pin(&self) -> Result<BTreeSet<Ip>, IpError> {

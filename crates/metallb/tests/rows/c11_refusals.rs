@@ -3,11 +3,13 @@
 
 use api::wellknown::{CLAIM, metallb as names};
 use kube::ResourceExt;
+use plan::Ref;
 use rstest::rstest;
 use serde_json::{Value, json};
 
 use crate::world::build::{
-    IP, Setup, address_ref, claim, claim_ref, pool, pool_ref, service, service_ref, static_address, web,
+    IP, Setup, address_ref, claim, claim_ref, pool, pool_ref, service, service_in, service_ref,
+    static_address, web,
 };
 use crate::world::look::condition;
 use crate::world::{Pace, World, crash};
@@ -209,18 +211,18 @@ fn c11_58_claim_not_bound_and_not_found() {
     world.assert_associated("trims", &[IP]);
 }
 
-#[rstest]
-#[case::conflict("Conflict")]
-#[case::lost("Lost")]
-fn c11_59_address_in_a_phase_of_ours(#[case] phase: &str) {
-    let mut world = Setup::default().world(Pace::Eager);
-    world.patch_status(&address_ref("ip-192-0-2-0"), json!({ "phase": phase }));
-    world.settle();
+#[test]
+fn c11_59_an_address_in_conflict_or_lost_is_given_to_nobody() {
+    let mut world = Setup { contended: false, ..Setup::default() }.world(Pace::Eager);
+    let thief = json!({ "type": "ClusterIP", "externalIPs": [IP] });
+    world.create(service_in("tenant-b", "thief", json!({}), thief));
     world.create(web("web-ip"));
     world.settle();
     assert!(world.shows("web").is_empty());
-    assert!(!world.told.is_empty());
-    assert_eq!(world.address_of(IP).associated_to(), None);
+    assert!(world.told_once(&service_ref("web"), "AssociationRejected").contains("against the ledger"));
+    world.delete(&Ref::service(&api::ServiceKey::new("tenant-b", "thief")));
+    world.settle();
+    world.assert_associated("web", &[IP]);
 }
 
 #[test]

@@ -248,7 +248,8 @@ fn c9_12_restored_claim_waits_for_its_released_address() {
 #[test]
 fn c9_13_a_lost_claim_is_never_provisioned_anew() {
     let mut world = Setup::roomy().world(Pace::Eager);
-    world.patch_status(&address_ref("ip-192-0-2-0"), json!({ "phase": "Lost" }));
+    world.law.gap = true;
+    world.patch(&pool_ref("reserved"), json!({ "spec": { "addresses": ["192.0.2.4/30"] } }));
     world.settle();
     assert_eq!(world.claim_phase("web-ip"), "Lost");
     world.pass(3600);

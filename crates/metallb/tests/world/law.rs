@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use ::metallb::Config;
-use api::wellknown::{ADDRESS_PROTECTION, driver, metallb as names};
+use api::wellknown::{ADDRESS_PROTECTION, CLAIM, driver, metallb as names};
 use api::{AddressName, IPAddress, ServiceKey};
 use k8s_openapi::api::core::v1::Service;
 use kube::ResourceExt;
@@ -25,6 +25,9 @@ impl World {
     /// From record to teardown each address is with its placeholder or its Service, and with nobody else.
     pub fn check(&mut self) {
         for address in self.addresses() {
+            if is_observed(&address) {
+                continue;
+            }
             let Ok(ip) = address.ip() else { continue };
             let core = address.finalizers().iter().any(|name| name == ADDRESS_PROTECTION);
             if address.is_deleting() && !core {
@@ -78,6 +81,12 @@ impl Law {
             Action::Create { object, .. } => created(server, config, object),
             Action::Delete { target } => {
                 let object = server.get(&target.reference);
+                if let Some(Object::Address(address)) = object {
+                    // One that has just been adopted is deleted by nobody: the version tells.
+                    let fresh = address.resource_version().as_deref() == Some(&target.resource_version);
+                    assert!(is_observed(address) || !fresh, "deletes {}", target.reference);
+                    return;
+                }
                 let Some(Object::Service(service)) = object else {
                     assert!(object.is_none(), "deletes {}", target.reference);
                     return;
@@ -121,12 +130,22 @@ fn created(server: &Server, config: &Config, object: &Object) {
                 assert!(name.starts_with(driver::PROVISIONER) || name.starts_with("metallb.io/"), "{name}");
             }
         }
+        Object::Claim(claim) => {
+            assert!(config.auto_claim, "creates {}", object.reference());
+            assert_eq!(claim.annotations().keys().collect::<Vec<_>>(), [driver::AUTO_CLAIMED]);
+            assert!(claim.labels().is_empty(), "copies a tenant's labels");
+        }
         Object::Address(address) => {
-            assert_eq!(address.finalizers(), [driver::TEARDOWN]);
+            let finalizers: &[&str] = if is_observed(address) { &[] } else { &[driver::TEARDOWN] };
+            assert_eq!(address.finalizers(), finalizers);
             assert_eq!(address.ip().unwrap().object_name(), address.key());
         }
         other => panic!("creates {}", other.reference()),
     }
+}
+
+fn is_observed(address: &IPAddress) -> bool {
+    address.labels().contains_key(driver::OBSERVED)
 }
 
 fn is_our_key(key: &str) -> bool {
@@ -152,7 +171,7 @@ fn address(old: &Value, new: &Value, status: bool, fresh: bool) {
     let others = |value: &Value| -> Vec<Value> {
         let list = value["conditions"].as_array().cloned().unwrap_or_default();
         list.into_iter()
-            .filter(|one| !["Held", "Associated"].contains(&one["type"].as_str().unwrap()))
+            .filter(|one| !["Held", "Associated", "Conflict"].contains(&one["type"].as_str().unwrap()))
             .collect()
     };
     assert!(!fresh || others(old) == others(new), "writes a condition of somebody else");
@@ -180,6 +199,7 @@ fn service(config: &Config, target: &plan::Target, old: &Value, new: &Value, sta
             names::PIN => had.is_none() || ours || recorded,
             names::SHARE => had.is_none_or(|key| is_our_key(key)),
             driver::PINNED => true,
+            CLAIM => config.auto_claim && had.is_none(),
             _ => false,
         };
         assert!(allowed, "{}: writes annotation {name} over {had:?}", target.reference);
