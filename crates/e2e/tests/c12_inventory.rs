@@ -1,0 +1,104 @@
+//! Contract §12, backwards inventory: what MetalLB gave to Services without a claim.
+
+use api::address::AddressPhase;
+use api::claim::ClaimPhase;
+use api::wellknown::{CLAIM, driver, metallb};
+use kube::ResourceExt;
+use serde_json::{Value, json};
+
+use crate::rig::{self, Stage, load_balancer};
+
+/// A Service that draws an address of the pool without a claim.
+async fn plain(stage: &Stage, name: &str, wish: Value) -> String {
+    stage.service(load_balancer(name, wish)).await;
+    let has = |service: &k8s_openapi::api::core::v1::Service| !rig::ingress(service).is_empty();
+    let service = rig::until(&stage.services(), name, "to have an address", has).await;
+    rig::ingress(&service).pop_first().unwrap()
+}
+
+async fn noted(stage: &Stage, ip: &str, holder: &str) {
+    let address = stage.ledger(ip, "to name its Service", |address| address.associated_to().is_some()).await;
+    assert_eq!(address.labels().get(driver::OBSERVED).map(String::as_str), Some("true"));
+    assert_eq!(rig::associated(&address), Some(format!("{}/{holder}", stage.name)));
+    stage.address_is(ip, AddressPhase::Released).await;
+}
+
+/// §12: an address that nobody claimed appears and goes with its Service; it is bound to nobody, by name or by class.
+#[test]
+fn c12_observed_addresses_appear_and_go() {
+    rig::run(async |rig| {
+        let stage = rig.stage("observed", 1).await;
+        let ip = plain(&stage, "web", json!({ metallb::POOL: stage.name })).await;
+        noted(&stage, &ip, "web").await;
+        assert!(stage.placeholders_of(&ip).await.is_empty(), "nothing is held");
+        let name = rig::address_name(&ip);
+        stage.claim_with("by-name", json!({ "addressName": name })).await;
+        stage.claim_says("by-name", "Bound", "False/AddressNotAvailable").await;
+        // The Service's own name is no way to it either.
+        stage.claim("web").await;
+        stage.claim_says("web", "Bound", "False/WaitingForProvisioning").await;
+        stage.claim_is("web", ClaimPhase::Pending).await;
+        stage.assert_at_rest().await;
+        stage.delete_claim("by-name").await;
+        stage.delete_service("web").await;
+        // Free now: the claim that draws from the class gets it.
+        assert_eq!(stage.bound("web").await, ip);
+        let address = stage.held(&ip).await;
+        assert!(!address.labels().contains_key(driver::OBSERVED));
+        stage.assert_at_rest().await;
+    });
+}
+
+/// A2: an IPv4-mapped pin on a free address is found under the IPv4 address.
+#[test]
+fn a2_a_mapped_pin_is_observed_as_ipv4() {
+    rig::run(async |rig| {
+        let stage = rig.stage("mapped", 1).await;
+        let pin = format!("::ffff:{}", stage.v4[0]);
+        let ip = plain(&stage, "web", json!({ metallb::PIN: pin })).await;
+        assert_eq!(ip, stage.v4[0]);
+        noted(&stage, &ip, "web").await;
+        stage.delete_service("web").await;
+        rig::gone(&stage.addresses(), &rig::address_name(&ip)).await;
+        stage.assert_at_rest().await;
+    });
+}
+
+/// §12: a Service that names a claim waits for it and is no find; with the claim gone from it, it is one.
+#[test]
+fn c12_a_service_with_a_claim_is_no_find() {
+    rig::run(async |rig| {
+        let stage = rig.stage("no-find", 2).await;
+        let ip = plain(&stage, "web", json!({ metallb::POOL: stage.name, CLAIM: "later" })).await;
+        stage.event("web", "ClaimNotFound").await;
+        stage.assert_at_rest().await;
+        assert!(stage.addresses().get_opt(&rig::address_name(&ip)).await.unwrap().is_none());
+        stage.name_claim("web", None).await;
+        noted(&stage, &ip, "web").await;
+        // With a claim of another address, and its own wish gone, it moves there; the note goes.
+        stage.claim("later").await;
+        let claimed = stage.bound("later").await;
+        stage.annotate("web", json!({ metallb::POOL: null, CLAIM: "later" })).await;
+        stage.served("web", &[&claimed]).await;
+        rig::gone(&stage.addresses(), &rig::address_name(&ip)).await;
+        stage.assert_at_rest().await;
+    });
+}
+
+/// L3: a tenant who knows the pool's name draws from it: found, and a later claim is not given that address.
+#[test]
+fn l3_a_tenant_draws_from_the_reserved_pool() {
+    rig::run(async |rig| {
+        let stage = rig.stage("drawn", 2).await;
+        for (name, key) in [("new", metallb::POOL), ("old", metallb::POOL_OLD)] {
+            let ip = plain(&stage, name, json!({ key: stage.name })).await;
+            noted(&stage, &ip, name).await;
+        }
+        stage.claim("late").await;
+        stage.event("late", "PoolExhausted").await;
+        stage.delete_service("new").await;
+        let ip = stage.bound("late").await;
+        stage.held(&ip).await;
+        stage.assert_at_rest().await;
+    });
+}
