@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures::{StreamExt as _, TryStreamExt as _};
 use k8s_openapi::api::core::v1::Service;
@@ -24,6 +24,8 @@ pub struct Holders {
     pub version: String,
     /// The Services whose status showed the IP, as `namespace/name`.
     pub services: BTreeSet<String>,
+    /// When the change was seen.
+    pub at: Instant,
 }
 
 #[derive(Default)]
@@ -79,11 +81,23 @@ impl Witness {
     /// # Errors
     /// When the watch broke: then the witness saw not everything.
     pub async fn timeline(&mut self, ip: &str) -> Result<Vec<Holders>> {
+        self.read(|timelines| timelines.get(ip).cloned().unwrap_or_default()).await
+    }
+
+    /// Who had which IP, change by change, up to this moment.
+    ///
+    /// # Errors
+    /// As [`Self::timeline`].
+    pub async fn timelines(&mut self) -> Result<BTreeMap<String, Vec<Holders>>> {
+        self.read(Clone::clone).await
+    }
+
+    async fn read<T>(&mut self, read: impl FnOnce(&BTreeMap<String, Vec<Holders>>) -> T) -> Result<T> {
         self.catch_up().await?;
         let book = lock(&self.book);
         match &book.broken {
             Some(words) => Err(Error::Witness { words: words.clone() }),
-            None => Ok(book.timeline.get(ip).cloned().unwrap_or_default()),
+            None => Ok(read(&book.timeline)),
         }
     }
 
@@ -102,7 +116,7 @@ impl Witness {
         let services: Api<Service> = Api::namespaced(self.client.clone(), "default");
         let mark = json!({
             "apiVersion": "v1", "kind": "Service",
-            "metadata": { "name": "witness", "annotations": { "witness": format!("{:?}", std::time::Instant::now()) } },
+            "metadata": { "name": "witness", "annotations": { "witness": format!("{:?}", Instant::now()) } },
             "spec": { "clusterIP": "None" },
         });
         let parameters = PatchParams::apply("witness").force();
@@ -164,7 +178,8 @@ impl Book {
             } else {
                 services.remove(&name);
             }
-            line.push(Holders { version: service.resource_version().unwrap_or_default(), services });
+            let version = service.resource_version().unwrap_or_default();
+            line.push(Holders { version, services, at: Instant::now() });
         }
     }
 }

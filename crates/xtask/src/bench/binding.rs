@@ -8,11 +8,12 @@ use api::address::AddressPhase;
 use api::claim::ClaimPhase;
 use api::{IPAddress, IPAddressClaim, IPAddressClass, Ip};
 use devcluster::{Cluster, Controller, Controllers, Options, RunOptions};
-use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{Api, PostParams};
 use kube::runtime::wait::await_condition;
 use serde_json::json;
 
+use super::load::object;
+use super::meter::rounded;
 use super::{load, meter};
 
 /// N static addresses and N claims made with the controller stopped, then started; then all claims deleted.
@@ -39,8 +40,7 @@ impl Args {
         eprintln!("making {count} addresses and {count} claims");
         let addresses: Api<IPAddress> = Api::all(client.clone());
         let claims: Api<IPAddressClaim> = Api::namespaced(client.clone(), "tenant");
-        let namespace: Namespace = serde_json::from_value(json!({ "metadata": { "name": "tenant" } }))?;
-        Api::all(client.clone()).create(&PostParams::default(), &namespace).await?;
+        load::namespace(&client, "tenant").await?;
         let class: IPAddressClass =
             object("IPAddressClass", "bench", json!({ "provisioner": "bench.example" }))?;
         Api::all(client.clone()).create(&PostParams::default(), &class).await?;
@@ -89,17 +89,6 @@ impl Args {
         println!("{line}");
         Ok(())
     }
-}
-
-fn rounded(value: f64) -> f64 {
-    (value * 100.0).round() / 100.0
-}
-
-fn object<K: serde::de::DeserializeOwned>(kind: &str, name: &str, spec: serde_json::Value) -> Result<K> {
-    Ok(serde_json::from_value(json!({
-        "apiVersion": "local.sdn.cozystack.io/v1alpha1", "kind": kind,
-        "metadata": { "name": name }, "spec": spec,
-    }))?)
 }
 
 fn address(number: u32) -> Result<IPAddress> {

@@ -6,17 +6,34 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 use futures::{StreamExt as _, TryStreamExt as _, stream};
-use kube::Resource;
+use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{Api, DeleteParams, PostParams};
 use kube::runtime::reflector::ObjectRef;
 use kube::runtime::watcher;
+use kube::{Client, Resource};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
 
 /// How many requests are under way at once.
-const AT_ONCE: usize = 16;
+pub(super) const AT_ONCE: usize = 16;
 /// How long a whole phase may take.
 const WITHIN: Duration = Duration::from_secs(1800);
+
+/// An object of one of our kinds.
+pub(super) fn object<K: DeserializeOwned>(kind: &str, name: &str, spec: Value) -> Result<K> {
+    Ok(serde_json::from_value(json!({
+        "apiVersion": "local.sdn.cozystack.io/v1alpha1", "kind": kind,
+        "metadata": { "name": name }, "spec": spec,
+    }))?)
+}
+
+/// Makes a namespace.
+pub(super) async fn namespace(client: &Client, name: &str) -> Result<()> {
+    let namespace: Namespace = serde_json::from_value(json!({ "metadata": { "name": name } }))?;
+    Api::all(client.clone()).create(&PostParams::default(), &namespace).await?;
+    Ok(())
+}
 
 pub(super) async fn create_all<K>(api: &Api<K>, objects: Vec<K>) -> Result<()>
 where

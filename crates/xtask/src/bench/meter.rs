@@ -1,9 +1,12 @@
-//! What is measured: CPU and memory of a process, requests from the API server's own metrics.
+//! What is measured: CPU and memory of a process, requests from the API server's own metrics, writes from a
+//! controller's own metrics, and how measurements are summed up.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use kube::Client;
+use serde_json::{Value, json};
 
 /// CPU seconds a process has used, user and system together.
 pub(super) fn cpu_seconds(pid: u32) -> Result<f64> {
@@ -26,28 +29,50 @@ pub(super) fn peak_rss_mb(pid: u32) -> Result<f64> {
     Ok(kilobytes / 1024.0)
 }
 
+/// The text of a page of metrics.
+async fn page(client: &Client) -> Result<String> {
+    let request = http::Request::get("/metrics").body(Vec::new())?;
+    Ok(client.request_text(request).await?)
+}
+
+/// What stands in quotes behind a label's name.
+fn label<'a>(line: &'a str, name: &str) -> Option<&'a str> {
+    let rest = line.split_once(&format!("{name}=\""))?.1;
+    rest.split_once('"').map(|(value, _)| value)
+}
+
+/// The value at the end of a line.
+fn count(line: &str) -> u64 {
+    let value: f64 = line.rsplit(' ').next().and_then(|text| text.parse().ok()).unwrap_or(0.0);
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a counter")]
+    let value = value as u64;
+    value
+}
+
+/// Writes of one of our controllers that were accepted so far, events included, by `verb resource`. From its own
+/// metrics, served at a loopback address.
+pub(super) async fn own_writes(address: &str) -> Result<BTreeMap<String, u64>> {
+    let config = kube::Config::new(format!("http://{address}").parse()?);
+    let text = page(&Client::try_from(config)?).await.context("reading a controller's metrics")?;
+    let lines = text.lines().filter(|line| line.starts_with("address_controller_writes_total{"));
+    let write = |line| Some((format!("{} {}", label(line, "verb")?, label(line, "resource")?), count(line)));
+    Ok(lines.filter_map(write).collect())
+}
+
 /// Requests so far by `VERB resource`, those that change something only, leases apart.
 pub(super) async fn writes(client: &Client) -> Result<BTreeMap<String, u64>> {
-    let request = http::Request::get("/metrics").body(Vec::new())?;
-    let text = client.request_text(request).await.context("reading the API server's metrics")?;
+    let text = page(client).await.context("reading the API server's metrics")?;
     let mut counts = BTreeMap::new();
     for line in text.lines().filter(|line| line.starts_with("apiserver_request_total{")) {
-        let label = |name: &str| {
-            let rest = line.split_once(&format!("{name}=\""))?.1;
-            rest.split_once('"').map(|(value, _)| value.to_owned())
-        };
-        let (Some(verb), Some(resource)) = (label("verb"), label("resource")) else { continue };
-        let code = label("code").unwrap_or_default();
-        if !matches!(verb.as_str(), "POST" | "PUT" | "PATCH" | "DELETE" | "APPLY") || resource == "leases" {
+        let (Some(verb), Some(resource)) = (label(line, "verb"), label(line, "resource")) else { continue };
+        let code = label(line, "code").unwrap_or_default();
+        if !matches!(verb, "POST" | "PUT" | "PATCH" | "DELETE" | "APPLY") || resource == "leases" {
             continue;
         }
-        let subresource = label("subresource").filter(|text| !text.is_empty());
+        let subresource = label(line, "subresource").filter(|text| !text.is_empty());
         let subresource = subresource.map_or_else(String::new, |text| format!("/{text}"));
         let outcome = if code.starts_with('2') { String::new() } else { format!(" ({code})") };
-        let value: f64 = line.rsplit(' ').next().and_then(|text| text.parse().ok()).unwrap_or(0.0);
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a counter")]
-        let value = value as u64;
-        *counts.entry(format!("{verb} {resource}{subresource}{outcome}")).or_insert(0) += value;
+        *counts.entry(format!("{verb} {resource}{subresource}{outcome}")).or_insert(0) += count(line);
     }
     Ok(counts)
 }
@@ -62,4 +87,32 @@ pub(super) fn difference(
         (more > 0).then(|| (name.clone(), more))
     };
     after.iter().filter_map(grown).collect()
+}
+
+/// Two digits behind the point.
+pub(super) fn rounded(value: f64) -> f64 {
+    (value * 100.0).round() / 100.0
+}
+
+/// What half of the values, 99 of 100 of them, and all do not exceed, in milliseconds.
+pub(super) fn spread(mut values: Vec<Duration>) -> Value {
+    values.sort();
+    let of = |percent: usize| {
+        let rank = (values.len() * percent).div_ceil(100).max(1);
+        values.get(rank - 1).map(|value| rounded(value.as_secs_f64() * 1000.0))
+    };
+    json!({ "p50": of(50), "p99": of(99), "max": of(100) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_spread_is_of_the_ranks() {
+        let values: Vec<_> = (1..=200).rev().map(Duration::from_millis).collect();
+        assert_eq!(spread(values), json!({ "p50": 100.0, "p99": 198.0, "max": 200.0 }));
+        assert_eq!(spread(vec![Duration::from_millis(7)]), json!({ "p50": 7.0, "p99": 7.0, "max": 7.0 }));
+        assert_eq!(spread(Vec::new()), json!({ "p50": null, "p99": null, "max": null }));
+    }
 }

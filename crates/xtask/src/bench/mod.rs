@@ -2,6 +2,7 @@
 //! docs/performance.md.
 
 mod binding;
+mod handoff;
 mod load;
 mod meter;
 
@@ -18,6 +19,7 @@ pub(crate) struct Args {
 #[derive(Subcommand)]
 enum What {
     Binding(binding::Args),
+    Handoff(handoff::Args),
 }
 
 impl Args {
@@ -25,6 +27,7 @@ impl Args {
         tokio::runtime::Runtime::new()?.block_on(async {
             match self.what {
                 What::Binding(args) => args.run().await,
+                What::Handoff(args) => args.run().await,
             }
         })
     }
