@@ -53,6 +53,20 @@ pub struct Common {
     pub pod_name: Option<String>,
 }
 
+/// The flags of a command that an admin runs once.
+#[derive(Args, Clone, Debug)]
+pub struct Admin {
+    /// The kubeconfig file; without it, what kubectl would use.
+    #[arg(long, env = "KUBECONFIG_FILE", value_name = "FILE")]
+    pub kubeconfig: Option<PathBuf>,
+    /// The context of the kubeconfig; without it, the current one.
+    #[arg(long, value_name = "NAME")]
+    pub context: Option<String>,
+    /// Say what would be done, and write nothing.
+    #[arg(long)]
+    pub dry_run: bool,
+}
+
 /// How an address changes hands (contract §11).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum HandoffArg {

@@ -88,6 +88,31 @@ impl Leadership {
     }
 }
 
+/// Whether somebody has this lease and renews it: who. Waits until it is renewed, let go, or has run out before our eyes
+/// (clocks are not compared).
+pub(crate) async fn renewed_by(api: &Api<Lease>, lease: Lease) -> kube::Result<Option<String>> {
+    let began = Instant::now();
+    let name = lease.metadata.name.clone().unwrap_or_default();
+    let mut now = Some(lease.clone());
+    loop {
+        let Some(spec) = now.as_ref().and_then(|lease| lease.spec.as_ref()) else { return Ok(None) };
+        let Some(holder) = spec.holder_identity.clone().filter(|holder| !holder.is_empty()) else {
+            return Ok(None);
+        };
+        if now.as_ref().and_then(|lease| lease.metadata.resource_version.as_ref())
+            != lease.metadata.resource_version.as_ref()
+        {
+            return Ok(Some(holder));
+        }
+        let seconds = u64::try_from(spec.lease_duration_seconds.unwrap_or(LEASE_SECONDS)).unwrap_or(0);
+        if began.elapsed() >= Duration::from_secs(seconds) {
+            return Ok(None);
+        }
+        sleep(LOOK_EVERY / 2).await;
+        now = api.get_opt(&name).await?;
+    }
+}
+
 /// How an election ended.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Ended {

@@ -2,7 +2,8 @@
 //!
 //! [`run`] gives a [`plan::Brain`] a cluster to work on: [`Feed`]s bring it what changes, a queue asks it to
 //! decide one key at a time, and its plans are carried out in order, each write with preconditions, each
-//! answer told to the brain at once. [`start`] is the `main` around it.
+//! answer told to the brain at once. [`start`] is the `main` around it. [`once`] is the `main` of a command that does one
+//! thing and ends; it works by a [`Hand`].
 //!
 //! *Invariants.* Nothing here knows what a claim or a handoff is. Nothing is decided before every cache is
 //! complete. No write leaves without a uid and a resourceVersion, nor without the lease. No decision waits
@@ -17,9 +18,11 @@ mod explain;
 #[cfg(test)]
 mod fake;
 pub mod feed;
+pub mod hand;
 mod leader;
 pub mod logs;
 mod metrics;
+mod once;
 mod queue;
 mod run;
 mod setup;
@@ -28,7 +31,9 @@ mod wire;
 
 pub use admin::ListenError;
 pub use feed::Feed;
+pub use hand::{Hand, HandError};
 pub use leader::Leadership;
+pub use once::once;
 pub use run::{RunError, run};
 pub use setup::{Settings, SetupError, client};
 pub use start::start;

@@ -1,12 +1,13 @@
 //! What a process finds around itself: its cluster, its namespace, its name.
 
+use std::path::Path;
 use std::time::Duration;
 
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use tokio_util::sync::CancellationToken;
 
-use crate::args::Common;
+use crate::args::{Admin, Common};
 
 /// Longer than any watch is quiet; a list that nobody answers ends by it.
 const READ: Duration = Duration::from_secs(150);
@@ -23,6 +24,9 @@ pub enum SetupError {
         /// Why.
         source: kube::config::KubeconfigError,
     },
+    /// The kubeconfig that kubectl would use.
+    #[error("cannot read the kubeconfig of KUBECONFIG or the home folder: {0}; give --kubeconfig FILE")]
+    DefaultKubeconfig(#[source] kube::config::KubeconfigError),
     /// Neither a kubeconfig nor a service account.
     #[error("no cluster to work on: {0}; give --kubeconfig FILE, or run in a pod with a service account")]
     Infer(#[from] kube::config::InferConfigError),
@@ -81,9 +85,22 @@ impl Settings {
 
 async fn config(args: &Common) -> Result<Config, SetupError> {
     let Some(path) = &args.kubeconfig else { return Ok(Config::infer().await?) };
+    read(path, &KubeConfigOptions::default()).await
+}
+
+/// The cluster that an admin means: no pod's service account, which would be somebody else's rights.
+pub(crate) async fn admin_config(args: &Admin) -> Result<Config, SetupError> {
+    let options = KubeConfigOptions { context: args.context.clone(), ..KubeConfigOptions::default() };
+    match &args.kubeconfig {
+        Some(path) => read(path, &options).await,
+        None => Config::from_kubeconfig(&options).await.map_err(SetupError::DefaultKubeconfig),
+    }
+}
+
+async fn read(path: &Path, options: &KubeConfigOptions) -> Result<Config, SetupError> {
     let wrong = |source| SetupError::Kubeconfig { path: path.display().to_string(), source };
     let file = Kubeconfig::read_from(path).map_err(wrong)?;
-    Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await.map_err(wrong)
+    Config::from_custom_kubeconfig(file, options).await.map_err(wrong)
 }
 
 /// A client whose calls end: retries are the queue's, each after a fresh decision.

@@ -1,0 +1,30 @@
+//! The `main` of a command that does one thing under an admin's own rights.
+
+use std::error::Error;
+use std::process::ExitCode;
+
+use crate::args::Admin;
+use crate::{Hand, setup};
+
+/// Does one thing and ends. The exit code is 0 when it succeeded; else standard error says why not.
+pub fn once(
+    program: &str,
+    manager: &str,
+    args: &Admin,
+    errand: impl AsyncFnOnce(Hand) -> Result<(), Box<dyn Error>>,
+) -> ExitCode {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let ended = runtime.map_err(Box::from).and_then(|runtime| {
+        runtime.block_on(async {
+            let client = setup::client(setup::admin_config(args).await?)?;
+            errand(Hand::new(client, manager)).await
+        })
+    });
+    match ended {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{program}: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
