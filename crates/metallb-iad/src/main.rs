@@ -1,4 +1,8 @@
 //! The MetalLB driver: holds addresses in the books of MetalLB and hands them to Services.
+//!
+//! Without a subcommand it is the controller. A subcommand is an errand: it is done once, under an admin's own rights.
+
+mod errand;
 
 use std::process::ExitCode;
 
@@ -9,17 +13,30 @@ use runtime::args::{self, HandoffArg, Inventory};
 use runtime::{Feed, Settings};
 
 /// Reserves addresses in MetalLB, holds them, and hands them to Services.
+///
+/// Without a command it runs as the controller, until it is told to stop. The commands are for an admin's own terminal:
+/// each does one thing under the rights of a kubeconfig, says what it does line by line, and ends.
 #[derive(Parser)]
-#[command(version)]
+#[command(
+    version,
+    args_conflicts_with_subcommands = true,
+    subcommand_value_name = "COMMAND",
+    subcommand_help_heading = "Commands"
+)]
 struct Cli {
     #[command(flatten)]
     common: args::Common,
     #[command(flatten)]
     driver: args::Driver,
+    #[command(subcommand)]
+    errand: Option<errand::Errand>,
 }
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
+    if let Some(errand) = cli.errand {
+        return errand.run();
+    }
     runtime::start("metallb-iad", &cli.common, |settings| {
         let config = config(&cli.driver, settings);
         let feeds = feeds(&config);

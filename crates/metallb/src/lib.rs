@@ -19,6 +19,7 @@
 //! how soon to repeat a failed reservation.
 
 pub mod decide;
+pub mod errand;
 pub mod index;
 pub mod parse;
 
