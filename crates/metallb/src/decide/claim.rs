@@ -135,7 +135,7 @@ fn allocate(
         }
     }
     let pool = index.pool(&pool_name);
-    let room = pool.and_then(|pool| index.room(pool, family)).unwrap_or(usize::MAX);
+    let room = pool.and_then(|pool| pool.room(family)).unwrap_or(usize::MAX);
     if room == 0 && pool.and_then(|pool| pool.available(family)).is_some_and(|reported| reported > 0) {
         // The Services may be behind the pool: no event need follow when they catch up.
         plan.retry(BACKOFF.0);

@@ -265,7 +265,11 @@ impl Index {
 
     pub(super) fn pool_changed(&mut self, name: &str, new: Option<&Pool>, dirty: &mut Dirty) {
         let old = match new {
-            Some(pool) => self.pools.insert(name.to_owned(), pool.clone()),
+            Some(pool) => {
+                let shown = self.shown.within(pool);
+                let pool = pool.clone().showing(self.pools.get(name), shown);
+                self.pools.insert(name.to_owned(), pool)
+            }
             None => self.pools.remove(name),
         };
         if let (Some(old), Some(new)) = (&old, new)

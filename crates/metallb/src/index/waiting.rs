@@ -10,11 +10,6 @@ use crate::decide::claim::missing_families;
 use crate::decide::inventory::is_observed;
 use crate::parse::pool::Pool;
 
-/// So few free addresses of a pool are not believed in without a look.
-const FEW: usize = 8;
-/// How many addresses are looked at for it: in a larger pool the counters are believed.
-const MANY: usize = 4096;
-
 /// What a claim waits for.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Wait {
@@ -55,7 +50,9 @@ impl Index {
     /// the pool's queues go on.
     pub(super) fn refresh_held(&mut self, ip: Ip, dirty: &mut Dirty) {
         let shown = self.services_by_ip.count(&ip) > 0;
-        self.shown.set(ip, shown);
+        if self.shown.set(ip, shown) {
+            self.pools.values_mut().for_each(|pool| pool.shows(ip, shown));
+        }
         let mut recorded = self.addresses_of_ip(ip).filter(|address| !is_observed(address)).peekable();
         let unheld = recorded.peek().is_some() && !shown;
         drop(recorded);
@@ -79,25 +76,6 @@ impl Index {
             let first = self.waiting.get(&(class.to_owned(), family)).take(available.unwrap_or(0).max(1));
             dirty.extend(first.map(|(_, key)| Key::Claim(key.clone())));
         }
-    }
-
-    /// How many addresses of this family MetalLB can give out of the pool; `None` when it does not say.
-    ///
-    /// Whenever MetalLB looks at a Service again it takes the IP off its books and puts it back, and its counters
-    /// may show the moment between. So when they show few, those are looked for: an IP that a Service has is none.
-    pub fn room(&self, pool: &Pool, family: Family) -> Option<usize> {
-        let reported = pool.available(family)?;
-        if reported > FEW {
-            return Some(reported);
-        }
-        let mut free = 0;
-        for (looked_at, ip) in pool.ips(family).enumerate() {
-            if looked_at == MANY || free == reported {
-                return Some(reported);
-            }
-            free += usize::from(self.services_by_ip.count(&ip) == 0);
-        }
-        Some(free.min(reported))
     }
 
     /// Whether this claim is among the first `room` that wait for an address of the class and family.

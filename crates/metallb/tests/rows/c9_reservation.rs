@@ -316,3 +316,23 @@ fn c9_17_widened_to_dual() {
         |world| world.assert_held(IP),
     );
 }
+
+/// MetalLB starts with empty books, and its counters show them: what Services show is not free.
+#[test]
+fn j1_counters_of_a_metallb_that_starts_are_not_believed() {
+    let setup = Setup { addresses: vec!["192.0.2.0/28"], contended: false, ..Setup::default() };
+    let mut world = setup.world(Pace::Eager);
+    for number in 0..16 {
+        world.create(claim("tenant-a", &format!("late-{number}"), json!({})));
+    }
+    world.settle();
+    assert_eq!(world.addresses().len(), 16);
+    world.pass(600);
+    world.mark();
+    for available in [16, 12, 1, 0] {
+        let body = json!({ "availableIPv4": available, "availableIPv6": 0 });
+        world.patch_status(&pool_ref("reserved"), body);
+        world.settle();
+        assert_eq!(world.writes, 0, "{available}: {}", world.last_words(40));
+    }
+}
