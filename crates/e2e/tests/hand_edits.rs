@@ -5,7 +5,7 @@ use api::claim::ClaimPhase;
 use api::wellknown::{driver, metallb};
 use k8s_openapi::api::core::v1::{Namespace, Service};
 use kube::ResourceExt;
-use kube::api::Api;
+use kube::api::{Api, Patch, PatchParams};
 use serde_json::{Value, json};
 
 use crate::rig::{self, Stage, ingress};
@@ -285,5 +285,48 @@ fn c5_claim_ref_cleared_while_associated_e2e() {
         assert!(!marks.contains("metallb"), "{marks}");
         let left: Value = serde_json::to_value(&stage.claims().get("web-ip").await.unwrap().status).unwrap();
         assert!(!left.to_string().contains(rig::LATE), "{left}");
+    });
+}
+
+/// Item 7: the ledger's status edited by hand while a Service has the address, and while it is held: put right from what
+/// the cluster shows, and nothing moves.
+#[test]
+fn c3_ledger_edited_by_hand() {
+    rig::run(async |rig| {
+        let (stage, ip) = rig.contended("ledger-edited").await;
+        let name = rig::address_name(&ip);
+        let nobody =
+            json!({ "kind": "Service", "namespace": stage.thief, "name": "nobody", "uid": "nobody" });
+        let edits = [
+            json!({ "associatedTo": null }),
+            json!({ "associatedTo": nobody }),
+            json!({ "associatedTo": { "uid": "nobody" } }),
+            json!({ "phase": "Available" }),
+            json!({ "phase": "Released", "associatedTo": null, "conditions": null, "lastHandoff": null }),
+        ];
+        let edit = async |status: &Value| {
+            let change = Patch::Merge(json!({ "status": status }));
+            stage.addresses().patch_status(&name, &PatchParams::default(), &change).await.unwrap();
+        };
+        for status in edits.iter().filter(|status| **status != edits[2]) {
+            edit(status).await;
+            stage.address_is(&ip, AddressPhase::Bound).await;
+            stage.held(&ip).await;
+        }
+        stage.web("web", "web-ip").await;
+        let uid = stage.served("web", &[&ip]).await.uid();
+        for status in &edits {
+            edit(status).await;
+            stage
+                .ledger(&ip, "to name the Service again", |address| {
+                    let to = address.associated_to();
+                    address.phase() == AddressPhase::Bound && to.is_some_and(|to| to.uid == uid)
+                })
+                .await;
+            stage.served("web", &[&ip]).await;
+        }
+        stage.delete_service("web").await;
+        stage.held(&ip).await;
+        stage.finish().await;
     });
 }

@@ -164,12 +164,22 @@ fn elect(
             continue;
         }
         taken = Some(name);
-        // The hold must be in place before it is handed on: until then the Service waits.
-        if addresses.iter().all(|address| is_held(index, address)) {
+        // The hold must be in place before it is handed on: until then the Service waits. One that has the address
+        // already needs none: somebody edited the ledger.
+        if addresses.iter().all(|address| is_held(index, address) || has_alone(index, &service, address)) {
             chosen = Some((service, addresses.clone()));
         }
     }
     chosen
+}
+
+/// Whether the Service shows the address, and nobody else does.
+fn has_alone(index: &Index, service: &Service, address: &IPAddress) -> bool {
+    let Ok(ip) = address.ip() else { return false };
+    let mut all = index.services_of_ip(ip).peekable();
+    address.associated_to().is_none()
+        && all.peek().is_some()
+        && all.all(|other| other.object_uid() == service.object_uid())
 }
 
 fn is_held(index: &Index, address: &IPAddress) -> bool {

@@ -216,14 +216,12 @@ fn c5_claim_ref_cleared_while_associated() {
         associated(&setup, json!({})),
         |world| world.patch(&address_ref("ip-192-0-2-0"), json!({ "spec": { "claimRef": null } })),
         |world| {
-            let address = world.address_of(IP);
-            match address.phase() {
-                // Nobody else wants it: the claim that lost it may have taken it again.
-                AddressPhase::Bound => world.assert_associated("web", &[IP]),
-                _ => {
-                    world.assert_held(IP);
-                    world.assert_bare("web");
-                }
+            // Nobody else wants it: the claim that lost it may have taken it again.
+            if world.address_of(IP).phase() == AddressPhase::Bound {
+                world.assert_associated("web", &[IP]);
+            } else {
+                world.assert_held(IP);
+                world.assert_bare("web");
             }
         },
     );
@@ -249,6 +247,32 @@ fn namespace_goes(#[case] claim_first: bool) {
             assert_eq!(world.address_of(IP).phase(), AddressPhase::Released);
             assert_eq!(world.claim_phase("web-ip"), "gone");
             assert!(world.services_in("tenant-a").is_empty());
+        },
+    );
+}
+
+/// The ledger's status edited by hand while a Service has the address.
+#[rstest]
+#[case::c3_60_cleared(json!({ "associatedTo": null }))]
+#[case::c3_61_another_name(json!({ "associatedTo": {
+    "kind": "Service", "namespace": "tenant-b", "name": "nobody", "uid": "nobody",
+} }))]
+#[case::c3_62_another_uid(json!({ "associatedTo": { "uid": "nobody" } }))]
+#[case::c3_63_phase(json!({ "phase": "Available" }))]
+#[case::c3_64_all_of_it(json!({
+    "phase": null, "associatedTo": null, "conditions": null, "lastHandoff": null, "associationHistory": null,
+}))]
+fn ledger_edited_by_hand_while_associated(#[case] body: Value) {
+    crash::from(
+        associated(&Setup::default(), json!({})),
+        |world| {
+            // The law reads the ledger, which lies for a moment.
+            world.law.gap = true;
+            world.patch_status(&address_ref("ip-192-0-2-0"), body.clone());
+        },
+        |world| {
+            world.assert_associated("web", &[IP]);
+            assert_eq!(world.address_of(IP).phase(), AddressPhase::Bound);
         },
     );
 }
