@@ -25,6 +25,7 @@ mod faults;
 mod flagship;
 mod hand_edits;
 mod leader;
+mod pool_shapes;
 mod quotas;
 mod rig;
 mod shared;

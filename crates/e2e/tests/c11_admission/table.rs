@@ -187,6 +187,17 @@ pub fn shapes() -> Vec<Shape> {
                 (pin("2001:db8:ffff:5::3"), false),
             ],
         ),
+        // IPv4 written as IPv6 is IPv4.
+        shape(
+            "mapped",
+            json!({ "addresses": ["::ffff:198.19.9.0/126", "::ffff:198.19.9.8-198.19.9.9"], "autoAssign": false }),
+            vec![
+                (pin("198.19.9.0"), true),
+                (pin("::ffff:198.19.9.3"), true),
+                (pin("198.19.9.4"), false),
+                (pin("198.19.9.9"), true),
+            ],
+        ),
         shape(
             "auto-only",
             json!({ "addresses": ["198.19.6.0/30"], "autoAssign": true, "serviceAllocation": only("alloc-b") }),
