@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use api::{Family, Ip};
-use ipnet::{IpAddrRange, IpNet, Ipv4AddrRange, Ipv6AddrRange};
+use ipnet::IpNet;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::core::DynamicObject;
 use serde::Deserialize;
@@ -19,6 +19,8 @@ pub struct Pool {
     allocation: Option<Allocation>,
     /// How many namespaces there are that its `namespaceSelectors` fit.
     fitting: usize,
+    /// How many of its addresses Services show, IPv4 and IPv6.
+    shown: [usize; 2],
     status: Option<Status>,
 }
 
@@ -49,6 +51,11 @@ struct Status {
     available_v6: i64,
 }
 
+/// Where the counters of a family stand.
+fn slot(family: Family) -> usize {
+    usize::from(family == Family::IPv6)
+}
+
 /// Of which namespaces a pool's verdict may have changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Relabelled {
@@ -75,6 +82,7 @@ impl Pool {
             avoid_buggy_ips: spec.avoid_buggy_ips,
             allocation: spec.service_allocation,
             fitting: 0,
+            shown: [0; 2],
             status,
         }
     }
@@ -151,24 +159,55 @@ impl Pool {
         Some(usize::try_from(count).unwrap_or(0))
     }
 
-    /// The addresses of this family, in order. There may be very many.
-    pub fn ips(&self, family: Family) -> impl Iterator<Item = Ip> {
-        // By family first: a range of the other one may have no end in practice.
-        let ranges = self.ranges.iter().filter_map(move |range| match (family, *range) {
+    /// How many addresses of this family MetalLB can give out; `None` when it does not say.
+    ///
+    /// Whenever MetalLB looks at a Service again it takes the IP off its books and puts it back, and when it starts its
+    /// books are empty: its counters may show either. So an address that a Service shows is never counted as free.
+    pub fn room(&self, family: Family) -> Option<usize> {
+        let left = self.size(family).saturating_sub(self.shown[slot(family)]);
+        Some(self.available(family)?.min(left))
+    }
+
+    /// Tells the pool which of its addresses Services show; `before` is the same pool, if it was known.
+    #[must_use]
+    pub fn showing(mut self, before: Option<&Self>, shown: impl Iterator<Item = Ip>) -> Self {
+        if let Some(before) = before.filter(|before| before.same_spec(&self)) {
+            self.shown = before.shown;
+        } else {
+            shown.for_each(|ip| self.shown[slot(ip.family())] += 1);
+        }
+        self
+    }
+
+    /// Tells the pool that an IP is now shown by a Service, or by none any more.
+    pub fn shows(&mut self, ip: Ip, present: bool) {
+        if self.contains(ip) {
+            let count = &mut self.shown[slot(ip.family())];
+            *count = if present { *count + 1 } else { count.saturating_sub(1) };
+        }
+    }
+
+    /// How many addresses of this family there are.
+    fn size(&self, family: Family) -> usize {
+        let sizes = self.ranges.iter().map(|range| match (family, *range) {
             (Family::IPv4, (IpAddr::V4(first), IpAddr::V4(last))) => {
-                Some(IpAddrRange::V4(Ipv4AddrRange::new(first, last)))
+                let (first, last) = (u64::from(first.to_bits()), u64::from(last.to_bits()));
+                let up_to =
+                    |end: u64| if self.avoid_buggy_ips { end - end.div_ceil(256) - end / 256 } else { end };
+                u128::from(up_to(last + 1) - up_to(first))
             }
             (Family::IPv6, (IpAddr::V6(first), IpAddr::V6(last))) => {
-                Some(IpAddrRange::V6(Ipv6AddrRange::new(first, last)))
+                (last.to_bits() - first.to_bits()).saturating_add(1)
             }
-            _ => None,
+            _ => 0,
         });
-        ranges.flatten().map(Ip::from).filter(|ip| self.contains(*ip))
+        usize::try_from(sizes.fold(0, u128::saturating_add)).unwrap_or(usize::MAX)
     }
 
     /// Whether anything but the counters differs.
     pub fn same_spec(&self, other: &Self) -> bool {
-        Self { status: None, ..self.clone() } == Self { status: None, ..other.clone() }
+        let bare = |pool: &Self| Self { status: None, shown: [0; 2], ..pool.clone() };
+        bare(self) == bare(other)
     }
 
     /// Whether the pool's `serviceAllocation` admits a Service of that namespace with those labels, as MetalLB does it.
@@ -263,6 +302,35 @@ mod tests {
     }
 
     #[rstest]
+    #[case(&["192.0.2.0/30"], false, Family::IPv4, 4)]
+    #[case(&["192.0.2.3-192.0.2.7", "198.51.100.0/24"], false, Family::IPv4, 261)]
+    #[case(&["192.0.2.0/24"], true, Family::IPv4, 254)]
+    #[case(&["192.0.2.1-192.0.2.254"], true, Family::IPv4, 254)]
+    #[case(&["192.0.2.255-192.0.3.0"], true, Family::IPv4, 0)]
+    #[case(&["0.0.0.0/0"], false, Family::IPv4, 1 << 32)]
+    #[case(&["2001:db8::1-2001:db8::9"], true, Family::IPv6, 9)]
+    #[case(&["::/0"], false, Family::IPv6, usize::MAX)]
+    #[case(&["192.0.2.0/30"], false, Family::IPv6, 0)]
+    fn size(#[case] ranges: &[&str], #[case] avoid: bool, #[case] family: Family, #[case] expected: usize) {
+        let pool = pool(json!({"addresses": ranges, "avoidBuggyIPs": avoid}));
+        assert_eq!(pool.size(family), expected);
+    }
+
+    #[test]
+    fn j1_an_address_that_a_service_shows_is_never_free() {
+        let shown = |ip: &str| ip.parse::<Ip>().unwrap();
+        let mut pool = pool(json!({"addresses": ["192.0.2.0/30"]}));
+        assert_eq!(pool.room(Family::IPv4), Some(3));
+        pool = pool.showing(None, ["192.0.2.0", "192.0.2.1"].map(shown).into_iter());
+        pool.shows(shown("192.0.2.2"), true);
+        pool.shows(shown("192.0.2.9"), true);
+        assert_eq!(pool.room(Family::IPv4), Some(1));
+        pool.shows(shown("192.0.2.0"), false);
+        assert_eq!(pool.room(Family::IPv4), Some(2));
+        assert_eq!(pool.clone().showing(Some(&pool), std::iter::empty()).room(Family::IPv4), Some(2));
+    }
+
+    #[rstest]
     #[case(true, "192.0.2.0", false)]
     #[case(true, "192.0.2.255", false)]
     #[case(true, "192.0.2.1", true)]
@@ -270,16 +338,6 @@ mod tests {
     fn avoid_buggy_ips(#[case] avoid: bool, #[case] ip: &str, #[case] expected: bool) {
         let pool = pool(json!({"addresses": ["192.0.2.0/24"], "avoidBuggyIPs": avoid}));
         assert_eq!(pool.contains(ip.parse().unwrap()), expected);
-    }
-
-    #[test]
-    fn ips_of_a_family() {
-        let pool = pool(json!({
-            "addresses": ["192.0.2.255-192.0.3.1", "2001:db8::/64", "198.51.100.7/32"], "avoidBuggyIPs": true,
-        }));
-        let ips = |family| pool.ips(family).take(3).map(|ip| ip.to_string()).collect::<Vec<_>>();
-        assert_eq!(ips(Family::IPv4), ["192.0.3.1", "198.51.100.7"]);
-        assert_eq!(ips(Family::IPv6), ["2001:db8::", "2001:db8::1", "2001:db8::2"]);
     }
 
     #[test]
