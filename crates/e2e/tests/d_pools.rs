@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 
 use api::IPAddress;
+use api::address::AddressPhase;
 use api::claim::ClaimPhase;
 use kube::ResourceExt;
 use kube::api::ListParams;
@@ -41,12 +42,22 @@ impl Stage {
         addresses.iter().map(|address| (address.name_any(), claim(address), address.uid())).collect()
     }
 
-    /// Nobody has the address, its ledger object says so.
-    async fn excluded(&self, ip: &str) {
+    /// Nobody has the address, and that is `Lost`, for its claim as well.
+    async fn lost(&self, ip: &str) {
         rig::eventually(&format!("nobody to have {ip}"), async || {
             self.holders(ip).await.is_empty().then_some(())
         })
         .await;
+        let address = self.address_is(ip, AddressPhase::Lost).await;
+        self.claim_is(&address.spec.claim_ref.unwrap().name, ClaimPhase::Lost).await;
+        self.cluster_event(&rig::address_name(ip), "AddressLost").await;
+    }
+
+    /// Somebody is to have the address again, by itself.
+    async fn found(&self, ip: &str) {
+        let address = self.address_is(ip, AddressPhase::Bound).await;
+        self.claim_is(&address.spec.claim_ref.unwrap().name, ClaimPhase::Bound).await;
+        self.cluster_event(&rig::address_name(ip), "AddressRecovered").await;
     }
 
     async fn says_unheld(&self, ip: &str) {
@@ -80,8 +91,8 @@ fn d1_pool_widened() {
     });
 }
 
-/// D1: a pool cut below addresses that are held and associated: they stay in the ledger with their claims, nothing is
-/// reserved in their place; with the pool as it was, everything is as it was.
+/// D1: a pool cut below addresses that are held and associated: they are `Lost` to their claims, nothing is reserved
+/// in their place; with the pool as it was, everything is as it was.
 #[test]
 fn d1_pool_shrunk_and_back() {
     rig::run(async |rig| {
@@ -94,7 +105,7 @@ fn d1_pool_shrunk_and_back() {
             stage.pool_spec(json!({ "addresses": [format!("{stays}/32")] })).await;
             stage.unserved("web").await;
             for ip in [&ip, out] {
-                stage.excluded(ip).await;
+                stage.lost(ip).await;
             }
             stage.says_unheld(out).await;
             stage.held(stays).await;
@@ -104,6 +115,9 @@ fn d1_pool_shrunk_and_back() {
             stage.pool_spec(json!({ "addresses": whole })).await;
             stage.served("web", &[&ip]).await;
             stage.held(out).await;
+            for ip in [&ip, out] {
+                stage.found(ip).await;
+            }
         }
         stage.assert_never_unheld(stays).await;
         assert_eq!(stage.bound("web-ip").await, ip);
@@ -135,13 +149,14 @@ fn d1_avoid_buggy_ips_and_back() {
         let books = stage.books().await;
         for _ in 0..2 {
             stage.pool_spec(json!({ "avoidBuggyIPs": true })).await;
-            stage.excluded(&zero).await;
+            stage.lost(&zero).await;
             stage.says_unheld(&zero).await;
             stage.served("web", &[&one]).await;
             stage.assert_at_rest().await;
             assert_eq!(stage.books().await, books);
             stage.pool_spec(json!({ "avoidBuggyIPs": false })).await;
             stage.held(&zero).await;
+            stage.found(&zero).await;
         }
         stage.assert_never_unheld(&one).await;
         assert_eq!(stage.books().await, books);
@@ -150,7 +165,7 @@ fn d1_avoid_buggy_ips_and_back() {
     });
 }
 
-/// D2: the only pool is deleted, and MetalLB wipes every status. Nothing is deleted, nothing reserved anew; made again, every
+/// D2: the only pool is deleted, and MetalLB wipes every status. All is `Lost`, nothing is deleted, nothing reserved anew; made again, every
 /// address is with whom it was.
 #[test]
 fn d2_only_pool_deleted_and_made_again() {
@@ -164,7 +179,7 @@ fn d2_only_pool_deleted_and_made_again() {
             stage.class_says(&stage.name, "False/PoolNotFound").await;
             stage.unserved("web").await;
             for ip in others.iter().chain([&ip]) {
-                stage.excluded(ip).await;
+                stage.lost(ip).await;
             }
             for ip in &others {
                 stage.says_unheld(ip).await;
@@ -181,6 +196,9 @@ fn d2_only_pool_deleted_and_made_again() {
             stage.served("web", &[&ip]).await;
             for ip in &others {
                 stage.held(ip).await;
+            }
+            for ip in others.iter().chain([&ip]) {
+                stage.found(ip).await;
             }
         }
         assert_eq!(stage.services().get("web").await.unwrap().uid(), uid);
