@@ -14,17 +14,19 @@ pub async fn ensure(component: Component) -> Result<PathBuf> {
     blocking(move || find(component)).await
 }
 
-/// Builds whatever is missing for a cluster and its charts, so that a later start is quick.
+/// Builds whatever is missing for a cluster of the default kind and its charts, so that a later start is quick.
 pub async fn ensure_all() -> Result<()> {
-    for component in Component::ALL {
+    for component in
+        Component::ALL.into_iter().filter(|component| *component != Component::MetallbUnthrottled)
+    {
         ensure(component).await?;
     }
     Ok(())
 }
 
-/// The folder of MetalLB's controller, with its CRDs and manifests.
-pub(crate) async fn metallb_folder() -> Result<PathBuf> {
-    blocking(|| build::ensure(Component::MetallbController.recipe())).await
+/// The folder of a MetalLB controller, with its CRDs and manifests.
+pub(crate) async fn metallb_folder(balancer: Component) -> Result<PathBuf> {
+    blocking(move || build::ensure(balancer.recipe())).await
 }
 
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {

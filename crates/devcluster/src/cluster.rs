@@ -82,7 +82,7 @@ impl Cluster {
             let command = layout.command(*part).await?;
             processes.insert(part.name().to_owned(), Process::new(command, options.detached));
         }
-        let balancer = binaries::metallb_folder().await?;
+        let balancer = binaries::metallb_folder(options.balancer()).await?;
         let cluster = Self {
             admin: client(&dir.path.join(ADMIN_KUBECONFIG)).await?,
             dir,

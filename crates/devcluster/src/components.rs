@@ -13,6 +13,8 @@ pub enum Component {
     ControllerManager,
     /// The MetalLB controller, with MetalLB's CRDs beside it.
     MetallbController,
+    /// The same, with a client that does not hold itself back.
+    MetallbUnthrottled,
     /// The chart installer.
     Helm,
 }
@@ -94,6 +96,15 @@ const METALLB_CONTROLLER: Recipe = Recipe {
     ],
 };
 
+/// MetalLB v0.15.2 with the controller-runtime of later releases: until v0.20 a client asked for at most 20 changes a
+/// second, which MetalLB v0.16 (v0.25 in it) no longer does. What MetalLB itself does is the same.
+const METALLB_UNTHROTTLED: Recipe = Recipe {
+    name: "metallb-controller-unthrottled",
+    go_mod: include_str!("../go/metallb-unthrottled/go.mod"),
+    go_sum: include_str!("../go/metallb-unthrottled/go.sum"),
+    ..METALLB_CONTROLLER
+};
+
 const HELM: Recipe = Recipe {
     name: "helm",
     package: "helm.sh/helm/v4/cmd/helm",
@@ -105,8 +116,14 @@ const HELM: Recipe = Recipe {
 
 impl Component {
     /// Every component, in the order in which they are best built.
-    pub const ALL: [Self; 5] =
-        [Self::Etcd, Self::Apiserver, Self::ControllerManager, Self::MetallbController, Self::Helm];
+    pub const ALL: [Self; 6] = [
+        Self::Etcd,
+        Self::Apiserver,
+        Self::ControllerManager,
+        Self::MetallbController,
+        Self::MetallbUnthrottled,
+        Self::Helm,
+    ];
 
     /// The name of the component's binary.
     pub fn name(self) -> &'static str {
@@ -119,6 +136,7 @@ impl Component {
             Self::Apiserver => &APISERVER,
             Self::ControllerManager => &CONTROLLER_MANAGER,
             Self::MetallbController => &METALLB_CONTROLLER,
+            Self::MetallbUnthrottled => &METALLB_UNTHROTTLED,
             Self::Helm => &HELM,
         }
     }

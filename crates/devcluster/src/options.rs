@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use crate::components::Component;
+
 /// The address families of the Service network.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Families {
@@ -36,8 +38,17 @@ pub struct Options {
     pub families: Families,
     /// Whether MetalLB's controller runs (its CRDs are installed either way).
     pub metallb: bool,
+    /// Whether MetalLB's client asks for as many changes a second as it likes, as since v0.16, instead of 20.
+    pub metallb_unthrottled: bool,
     /// Further flags for kube-apiserver; a flag given here wins over ours.
     pub apiserver_args: Vec<String>,
+}
+
+impl Options {
+    /// The MetalLB controller that is asked for.
+    pub(crate) fn balancer(&self) -> Component {
+        if self.metallb_unthrottled { Component::MetallbUnthrottled } else { Component::MetallbController }
+    }
 }
 
 impl Default for Options {
@@ -47,6 +58,7 @@ impl Default for Options {
             detached: false,
             families: Families::default(),
             metallb: true,
+            metallb_unthrottled: false,
             apiserver_args: Vec::new(),
         }
     }

@@ -71,12 +71,14 @@ pub(crate) struct Layout<'a> {
     pub(crate) dir: &'a Path,
     pub(crate) ports: Ports,
     pub(crate) families: Families,
+    pub(crate) balancer: Component,
     pub(crate) apiserver_args: &'a [String],
 }
 
 impl<'a> Layout<'a> {
     pub(crate) fn new(dir: &'a Path, ports: Ports, options: &'a Options) -> Self {
-        Self { dir, ports, families: options.families, apiserver_args: &options.apiserver_args }
+        let (families, balancer) = (options.families, options.balancer());
+        Self { dir, ports, families, balancer, apiserver_args: &options.apiserver_args }
     }
 
     /// The command of a part; builds its binary if need be.
@@ -93,11 +95,9 @@ impl<'a> Layout<'a> {
                 self.controller_manager(),
                 format!("https://127.0.0.1:{}/healthz?verbose", self.ports.controller_manager),
             ),
-            Part::Metallb => (
-                Component::MetallbController,
-                self.metallb(),
-                format!("http://127.0.0.1:{}/metrics", self.ports.metallb),
-            ),
+            Part::Metallb => {
+                (self.balancer, self.metallb(), format!("http://127.0.0.1:{}/metrics", self.ports.metallb))
+            }
         };
         Ok(CommandSpec {
             name: part.name().into(),

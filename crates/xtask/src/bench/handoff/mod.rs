@@ -28,6 +28,10 @@ pub(super) struct Args {
     /// How many Services come in a second, whether or not the handoffs before them are over.
     #[arg(long, value_name = "R")]
     rate: Option<f64>,
+    /// Take MetalLB as it is, with a client that asks for at most 20 changes a second (until v0.15; k8s 1.30 and newer
+    /// make it need one for each Service at each of its walks).
+    #[arg(long)]
+    throttled: bool,
     /// The folder for the logs of every part; a temporary one without it.
     #[arg(long, value_name = "DIR")]
     dir: Option<std::path::PathBuf>,
@@ -55,6 +59,7 @@ impl Args {
         // No audit log: it would cost the API server more than the driver does.
         let options = Options {
             dir: self.dir.clone(),
+            metallb_unthrottled: !self.throttled,
             apiserver_args: vec!["--audit-log-path=".into()],
             ..Options::default()
         };
@@ -87,6 +92,7 @@ impl Args {
             "bench": "handoff",
             "n": services,
             "holds": holds,
+            "throttled": self.throttled,
             "bind": bind.told(services + holds),
             "associate": associate.told(services),
             "disassociate": disassociate.told(services),
