@@ -95,7 +95,7 @@ fn c12_theft_by_pool() {
 #[test]
 fn c12_theft_by_load_balancer_ip() {
     rig::run(async |rig| {
-        theft(rig, "theft-field", |_, ip| (json!({}), json!({ "loadBalancerIP": ip }))).await
+        theft(rig, "theft-field", |_, ip| (json!({}), json!({ "loadBalancerIP": ip }))).await;
     });
 }
 

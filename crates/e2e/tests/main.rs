@@ -29,4 +29,5 @@ mod pool_shapes;
 mod quotas;
 mod rig;
 mod shared;
+mod upheavals;
 mod zz_audit;

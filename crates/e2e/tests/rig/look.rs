@@ -157,12 +157,11 @@ impl Stage {
             })
             .await;
         }
-        let service = self.services().get(name).await.unwrap();
+        let service = until(&self.services(), name, "to be without a sharing key", |service| {
+            !service.annotations().contains_key(api::wellknown::metallb::SHARE)
+        })
+        .await;
         assert_eq!(ingress(&service), wanted);
-        assert!(
-            !service.annotations().contains_key(api::wellknown::metallb::SHARE),
-            "a key was left: {service:?}"
-        );
         service
     }
 
