@@ -170,6 +170,12 @@ fn d4_pool_for_the_tenant_only() {
         })
         .await;
         stage.event_in(Controller::Driver.namespace(), &hold, "AllocationFailed").await;
+        for words in [
+            stage.event("web", "PlaceholderRefused").await,
+            stage.cluster_event(&rig::address_name(&ip), "PlaceholderRefused").await,
+        ] {
+            assert!(words.contains(&ip) && words.contains("serviceAllocation"), "{words}");
+        }
         stage.assert_at_rest().await;
         assert_eq!(rig::ingress(&stage.services().get("web").await.unwrap()).len(), 1);
         stage.allocate(json!({ "namespaces": [Controller::Driver.namespace(), stage.name] })).await;
@@ -179,5 +185,23 @@ fn d4_pool_for_the_tenant_only() {
         stage.web("web", "web-ip").await;
         stage.served("web", &[&ip]).await;
         stage.finish().await;
+    });
+}
+
+/// A pool that serves the tenant and no placeholder, and nobody has the address: the claim's Service gets it all the same.
+#[test]
+fn d4_address_that_nothing_can_hold() {
+    rig::run(async |rig| {
+        let (stage, ip) = rig.contended("d4-unheld").await;
+        stage.allocate(json!({ "namespaces": [stage.name] })).await;
+        stage.not_admitted(&ip, "web-ip").await;
+        stage.web("web", "web-ip").await;
+        stage.served("web", &[&ip]).await;
+        stage.allocate(json!({ "namespaces": [Controller::Driver.namespace(), stage.name] })).await;
+        stage.class_says(&stage.name, "True/Accepted").await;
+        stage.delete_service("web").await;
+        stage.held(&ip).await;
+        stage.assert_nothing_stolen().await;
+        stage.assert_at_rest().await;
     });
 }

@@ -1,5 +1,7 @@
 //! Contract §8: classes. May new reservations be made, and what is said if not.
 
+use std::collections::BTreeMap;
+
 use api::conditions::{set, types};
 use api::wellknown::{AUTO_CLAIM_CLASS, driver};
 use api::{IPAddressClass, IPAddressClassStatus};
@@ -8,6 +10,7 @@ use plan::{Action, Event, Moment, Object, Plan, Target};
 
 use crate::index::Index;
 use crate::parse::class;
+use crate::parse::pool::Pool;
 
 use super::ledger::status_patch;
 
@@ -62,14 +65,23 @@ pub fn verdict(index: &Index, class: &IPAddressClass) -> Result<String, Refusal>
         return refuse("PoolNamedTwice", message);
     }
     let home = &index.config.placeholder_namespace;
-    let labels = std::collections::BTreeMap::from([(driver::PLACEHOLDER.to_owned(), "true".to_owned())]);
-    if let Err(words) = pool.admits(home, &index.namespace_labels(home), &labels) {
+    if let Err(words) = admits_placeholders(index, pool) {
         let message = format!(
             "IPAddressPool {namespace}/{pool_name} cannot hold placeholders: {words} of namespace {home}; admit it"
         );
         return refuse("PoolUnserviceable", message);
     }
     Ok(pool_name)
+}
+
+/// Whether placeholders may have addresses of the pool.
+///
+/// # Errors
+/// The words that say why not, to be followed by the namespace.
+pub(super) fn admits_placeholders(index: &Index, pool: &Pool) -> Result<(), &'static str> {
+    let home = &index.config.placeholder_namespace;
+    let labels = BTreeMap::from([(driver::PLACEHOLDER.to_owned(), "true".to_owned())]);
+    pool.admits(home, &index.namespace_labels(home), &labels)
 }
 
 pub(super) fn decide(index: &Index, name: &str, moment: &Moment) -> Plan {

@@ -10,6 +10,7 @@ pub mod inventory;
 pub mod ledger;
 pub mod placeholder;
 pub mod service;
+mod unholdable;
 
 use std::sync::Arc;
 

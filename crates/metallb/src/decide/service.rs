@@ -11,7 +11,7 @@ use kube::ResourceExt;
 use plan::{Event, Moment, Object, Plan};
 
 use super::address::is_to_be_torn_down;
-use super::{Unit, conflict, handoff};
+use super::{Unit, conflict, handoff, unholdable};
 use crate::index::Index;
 use crate::parse::service::{View, is_our_key};
 
@@ -53,6 +53,7 @@ pub(super) fn associate(
             Some(service) => {
                 taken = taken.or_else(|| Some(View::key(&**service)));
                 handoff::reverse(index, unit, service, group, moment, plan);
+                unholdable::tell(index, service, group, plan);
             }
         }
     }
@@ -165,8 +166,13 @@ fn elect(
         }
         taken = Some(name);
         // The hold must be in place before it is handed on: until then the Service waits. One that has the address
-        // already needs none: somebody edited the ledger.
-        if addresses.iter().all(|address| is_held(index, address) || has_alone(index, &service, address)) {
+        // already needs none: somebody edited the ledger. Where no placeholder is admitted there is none to wait for.
+        let is_ready = |address: &Arc<IPAddress>| {
+            is_held(index, address)
+                || has_alone(index, &service, address)
+                || unholdable::is_with_nobody(index, address)
+        };
+        if addresses.iter().all(is_ready) {
             chosen = Some((service, addresses.clone()));
         }
     }

@@ -5,7 +5,7 @@ use plan::{Kind, Ref};
 use rstest::rstest;
 use serde_json::{Value, json};
 
-use crate::world::build::{HOME, IP, Setup, claim, namespace, pool_ref, service_ref, web};
+use crate::world::build::{HOME, IP, Setup, address_ref, claim, namespace, pool_ref, service_ref, web};
 use crate::world::look::condition;
 use crate::world::{Pace, World, crash};
 
@@ -172,6 +172,40 @@ fn d4_first_and_last_namespace_that_fits(#[case] relabelled: bool) {
         world.assert_associated("web", &[IP]);
         assert_eq!(class_says(&world), "Accepted");
     }
+}
+
+/// A pool for the tenant only: a Service that has the address keeps it, deleted or not, and is told why; a new one gets it
+/// though nobody holds it.
+#[test]
+fn d4_pool_for_the_tenant_only() {
+    crash::from(
+        |pace| {
+            let mut world = Setup { contended: false, ..Setup::default() }.world(pace);
+            world.law.gap = true;
+            allocate(&mut world, json!({ "namespaces": ["tenant-a"] }));
+            world.settle();
+            assert!(world.holders(IP).is_empty());
+            world
+        },
+        |world| {
+            world.create(web("web-ip"));
+            world.settle();
+            world.assert_associated("web", &[IP]);
+            world.law.gap = false;
+            world.delete(&service_ref("web"));
+            world.settle();
+            assert_eq!(world.shows("web"), [IP]);
+            for about in [service_ref("web"), address_ref("ip-192-0-2-0")] {
+                let words = world.told_once(&about, "PlaceholderRefused");
+                assert!(words.contains("tenant-a/web keeps 192.0.2.0") && words.contains(HOME), "{words}");
+            }
+            allocate(world, json!({ "namespaces": ["tenant-a", HOME] }));
+        },
+        |world| {
+            world.assert_held(IP);
+            assert_eq!(class_says(world), "Accepted");
+        },
+    );
 }
 
 /// Labels that no pool asks for wake nobody, and nobody's labels matter to a pool that restricts nobody.
