@@ -43,6 +43,14 @@ where
     api.patch(name, &PatchParams::default(), &Patch::Merge(change)).await.unwrap()
 }
 
+/// A merge patch of the status that has to be accepted.
+pub async fn patch_status<K>(api: &Api<K>, name: &str, change: Value) -> K
+where
+    K: Clone + Debug + DeserializeOwned,
+{
+    api.patch_status(name, &PatchParams::default(), &Patch::Merge(change)).await.unwrap()
+}
+
 /// Asks for the deletion of an object that is there.
 pub async fn delete<K>(api: &Api<K>, name: &str)
 where

@@ -21,6 +21,7 @@
 
 mod audit;
 mod contest;
+mod errand;
 mod look;
 mod make;
 mod own;
@@ -40,6 +41,7 @@ use tokio::sync::{OnceCell, Semaphore, watch};
 
 pub use self::audit::{Audit, Request};
 pub use self::contest::LATE;
+pub use self::errand::Said;
 pub use self::look::*;
 pub use self::make::*;
 pub use self::own::Own;
