@@ -2,6 +2,7 @@
 //! docs/performance.md.
 
 mod binding;
+mod decide;
 mod handoff;
 mod load;
 mod meter;
@@ -19,6 +20,7 @@ pub(crate) struct Args {
 #[derive(Subcommand)]
 enum What {
     Binding(binding::Args),
+    Decide(decide::Args),
     Handoff(handoff::Args),
 }
 
@@ -27,6 +29,7 @@ impl Args {
         tokio::runtime::Runtime::new()?.block_on(async {
             match self.what {
                 What::Binding(args) => args.run().await,
+                What::Decide(args) => args.run(),
                 What::Handoff(args) => args.run().await,
             }
         })
