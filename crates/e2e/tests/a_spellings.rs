@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use api::Ip;
-use api::wellknown::metallb;
+use api::address::AddressPhase;
+use api::wellknown::{driver, metallb};
 use kube::ResourceExt;
 use serde_json::json;
 
@@ -65,6 +66,12 @@ fn a1_a2_metallb_reads_pins_as_we_do() {
             // Unreadable to both, or the held address to both.
             assert_eq!(read(pin), pin.contains(&ip).then(|| BTreeSet::from([ip.clone()])), "{pin:?}");
         }
+        // The inventory writes each down under its plain text.
+        for ip in served.iter().flat_map(|(_, ips)| ips) {
+            stage
+                .ledger(ip, "to be observed", |address| address.labels().contains_key(driver::OBSERVED))
+                .await;
+        }
         stage.held(&ip).await;
         stage.assert_never_unheld(&ip).await;
     });
@@ -102,5 +109,34 @@ fn g2_old_and_wrong_keys_share_nothing() {
             assert!(known.insert(now.clone()), "{now} was used before");
         }
         stage.finish().await;
+    });
+}
+
+/// G2: who can read the key of a placeholder sits on the address beside it: a conflict that names him, while the hold keeps
+/// the address; he goes, and all is as before.
+#[test]
+fn g2_who_knows_the_key_is_in_conflict() {
+    rig::run(async |rig| {
+        let stage = rig.stage("known-key", 1).await;
+        stage.claim("web-ip").await;
+        let ip = stage.bound("web-ip").await;
+        stage.held(&ip).await;
+        stage.wait_in_line().await;
+        let key = stage.placeholders_of(&ip).await.pop().unwrap().annotations()[metallb::SHARE].clone();
+        stage
+            .thief_service(rig::load_balancer("knows", json!({ metallb::PIN: ip, metallb::SHARE: key })))
+            .await;
+        stage.address_is(&ip, AddressPhase::Conflict).await;
+        let words = stage.cluster_event(&rig::address_name(&ip), "AddressConflict").await;
+        assert!(words.contains(&format!("{}/knows", stage.thief)), "{words}");
+        let words = stage.event_in(&stage.thief, "knows", "AddressConflict").await;
+        assert!(!words.contains("web-ip") && !words.contains(&format!("{}/", stage.name)), "{words}");
+        stage.clear_thieves().await;
+        stage.address_is(&ip, AddressPhase::Bound).await;
+        stage.held(&ip).await;
+        let gaps =
+            stage.timeline(&ip).await.into_iter().filter(|holders| holders.services.is_empty()).count();
+        assert_eq!(gaps, 0);
+        stage.assert_at_rest().await;
     });
 }

@@ -52,6 +52,12 @@ fn c11_reverse_unannotated() {
     OWN.run(Setup::proxied(), async |rig| kill_after_each_write(rig, &driver::Unannotated).await);
 }
 
+/// B8: a Service moves from one claim to another, whichever write of the driver was its last.
+#[test]
+fn b8_moved() {
+    OWN.run(Setup::proxied(), async |rig| kill_after_each_write(rig, &driver::Moved).await);
+}
+
 /// §12: the teardown of an address with a Service on it completes, whichever write of the driver was its last.
 #[test]
 fn c12_teardown() {
@@ -99,6 +105,8 @@ trait Flow {
     const VICTIM: Controller;
     /// How many writes it takes; so many stages are prepared at once.
     const WRITES: usize;
+    /// How many addresses each stage has.
+    const ADDRESSES: usize = 1;
 
     /// Everything up to the first write that counts.
     async fn prepare(&self, stage: Stage) -> Scene;
@@ -126,7 +134,8 @@ async fn kill_after_each_write<F: Flow>(rig: &Rig, flow: &F) {
         }
     }
     proxy.reset();
-    let prepare = async |k: usize| flow.prepare(rig.stage(&format!("{}-{k}", F::NAME), 1).await).await;
+    let prepare =
+        async |k: usize| flow.prepare(rig.stage(&format!("{}-{k}", F::NAME), F::ADDRESSES).await).await;
     let mut scenes = join_all((1..=F::WRITES + 1).map(&prepare)).await;
     println!("{}: {} stages after {:.1} s", F::NAME, scenes.len(), started.elapsed().as_secs_f32());
     let mut kills = 0;
@@ -198,7 +207,8 @@ async fn run<F: Flow>(
 
 /// Whether a write is about the scene, and about neither another one nor the claim that waits.
 async fn writes_of(scene: &Scene) -> impl Fn(&Call) -> bool + Send + Sync + use<> {
-    let (stage, address) = (scene.stage.name.clone(), rig::address_name(&scene.ip));
+    let stage = scene.stage.name.clone();
+    let addresses: Vec<String> = scene.stage.v4.iter().map(|ip| rig::address_name(ip)).collect();
     let claims: Api<IPAddressClaim> = Api::all(scene.stage.client());
     let mut others = claims.list(&ListParams::default()).await.unwrap().items;
     others.retain(|claim| claim.namespace().as_ref() != Some(&stage) || claim.name_any() == LATE);
@@ -209,7 +219,9 @@ async fn writes_of(scene: &Scene) -> impl Fn(&Call) -> bool + Send + Sync + use<
             call.resource == "services" && call.name.starts_with("iad-") && call.name.contains(after)
         };
         let held = placeholder("") && !placeholder("iad-ip-") && !others.iter().any(|uid| placeholder(uid));
-        let named = call.namespace == stage || call.name == stage || call.name.contains(&address);
+        let named = call.namespace == stage
+            || call.name == stage
+            || addresses.iter().any(|address| call.name.contains(address));
         call.write.is_some() && (named || held)
     }
 }

@@ -114,6 +114,56 @@ impl Flow for Unannotated {
     }
 }
 
+/// The Service that has the address names another claim, whose address is held.
+pub(super) struct Moved;
+
+impl Moved {
+    fn target(scene: &Scene) -> &str {
+        scene.stage.v4.iter().find(|ip| **ip != scene.ip).unwrap()
+    }
+}
+
+impl Flow for Moved {
+    const NAME: &'static str = "crash-moved";
+    const VICTIM: Controller = Controller::Driver;
+    const WRITES: usize = 9;
+    const ADDRESSES: usize = 2;
+
+    async fn prepare(&self, stage: Stage) -> Scene {
+        for claim in ["web-ip", "alt-ip"] {
+            stage.claim(claim).await;
+        }
+        let (ip, alt) = (stage.bound("web-ip").await, stage.bound("alt-ip").await);
+        let address = stage.held(&ip).await;
+        stage.held(&alt).await;
+        stage.contend(&[&ip, &alt]).await;
+        stage.web("web", "web-ip").await;
+        stage.served("web", &[&ip]).await;
+        Scene { stage, ip, uid: address.metadata.uid.unwrap() }
+    }
+
+    async fn begin(&self, scene: &Scene) {
+        scene.stage.name_claim("web", Some("alt-ip")).await;
+    }
+
+    async fn complete(&self, scene: &Scene) {
+        let target = Self::target(scene);
+        scene.stage.served("web", &[target]).await;
+        rig::eventually("the placeholder to be gone", async || {
+            scene.stage.placeholders_of(target).await.is_empty().then_some(())
+        })
+        .await;
+        held_plainly(scene).await;
+    }
+
+    async fn after(&self, scene: &Scene) {
+        scene.stage.assert_nothing_stolen().await;
+        for ip in [&scene.ip, Self::target(scene)] {
+            scene.stage.assert_never_unheld(ip).await;
+        }
+    }
+}
+
 /// The claim is deleted, and with it its address, while a Service has it.
 pub(super) struct Teardown;
 

@@ -6,7 +6,6 @@ use api::address::{AddressPhase, HandoffDirection};
 use api::claim::ClaimPhase;
 use api::wellknown::driver;
 use api::{IPAddress, IPAddressClaim, IPAddressClass, conditions};
-use devcluster::Controller;
 use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::events::v1::Event;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
@@ -113,7 +112,7 @@ impl Stage {
             address.associated_to().is_none() && said(address_conditions(address), "Held") == "True/Held"
         };
         let address = self.ledger(ip, "to be held", held).await;
-        let home = format!("{}/", Controller::Driver.namespace());
+        let home = format!("{}/", self.home);
         eventually(&format!("a placeholder alone to have {ip}"), async || {
             let holders = self.holders(ip).await;
             (holders.len() == 1 && holders.iter().all(|holder| holder.starts_with(&home))).then_some(())

@@ -19,6 +19,8 @@ pub struct Stage {
     pub name: String,
     /// The namespace of those who have no right to anything.
     pub thief: String,
+    /// Where the placeholders are; of the shared control plane, if the test does not say otherwise.
+    pub home: String,
     /// The first three numbers of this stage's IPv4 addresses: nobody else has any of them.
     pub subnet: String,
     /// The IPv4 addresses of the pool.
@@ -42,6 +44,7 @@ impl Stage {
         let stage = Self {
             name: name.to_owned(),
             thief: format!("{name}-thief"),
+            home: Controller::Driver.namespace().to_owned(),
             subnet,
             v4,
             v6,
@@ -96,7 +99,7 @@ impl Stage {
 
     /// The placeholders, of all stages.
     pub fn placeholders(&self) -> Api<Service> {
-        Api::namespaced(self.client(), Controller::Driver.namespace())
+        Api::namespaced(self.client(), &self.home)
     }
 
     /// The claims of the stage's namespace.
