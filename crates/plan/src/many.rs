@@ -45,6 +45,11 @@ impl<K: Eq + Hash, V: Ord> Many<K, V> {
         removed
     }
 
+    /// Adds a member or removes it, and says whether that changed anything.
+    pub fn set(&mut self, key: K, member: V, present: bool) -> bool {
+        if present { self.insert(key, member) } else { self.remove(&key, &member) }
+    }
+
     /// Removes a key and gives back its members.
     pub fn take(&mut self, key: &K) -> BTreeSet<V> {
         self.0.remove(key).unwrap_or_default()

@@ -168,58 +168,56 @@ impl Index {
         dirty: &mut Dirty,
     ) {
         let Some(key) = old.or(new).map(View::key) else { return };
-        let mut ips = BTreeSet::new();
         for (service, present) in [(old, false), (new, true)] {
             let Some(service) = service else { continue };
-            let claim = service.claim();
-            let (held, made_for) = if self.is_placeholder(service) {
-                (service.held_address(), claim_of_placeholder(service))
-            } else {
-                (None, None)
-            };
-            ips.extend(service.ingress());
-            let unclaimed = claim.is_none() && service.is_load_balancer() && !self.is_placeholder(service);
-            if present {
-                if let Some(claim) = claim {
-                    self.claims_by_namespace.insert(claim.namespace.clone(), claim.clone());
-                    self.services_by_claim.insert(claim, key.clone());
-                }
-                if unclaimed {
-                    self.unclaimed.insert(key.clone());
-                }
-                for ip in service.external_ips() {
-                    self.services_by_external_ip.insert(ip, key.clone());
-                }
-                held.map(|address| self.placeholders_by_address.insert(address, key.clone()));
-                made_for.map(|claim| self.placeholders_by_claim.insert(claim, key.clone()));
-                for ip in service.ingress() {
-                    self.services_by_ip.insert(ip, key.clone());
-                }
-            } else {
-                if let Some(claim) = claim
-                    && self.services_by_claim.remove(&claim, &key)
-                    && self.services_by_claim.count(&claim) == 0
-                {
-                    self.claims_by_namespace.remove(&claim.namespace, &claim);
-                }
-                self.unclaimed.remove(&key);
-                for ip in service.external_ips() {
-                    self.services_by_external_ip.remove(&ip, &key);
-                }
-                held.map(|address| self.placeholders_by_address.remove(&address, &key));
-                made_for.map(|claim| self.placeholders_by_claim.remove(&claim, &key));
-                for ip in service.ingress() {
-                    self.services_by_ip.remove(&ip, &key);
-                }
-            }
+            self.enter(&key, service, present);
             dirty.extend(self.keys_of_service(service));
         }
         if new.is_none_or(|service| !service.ingress().is_empty()) {
             old.or(new).map(|service| self.failures.remove(service.object_uid()));
         }
-        for ip in ips {
+        let both = || [old, new].into_iter().flatten();
+        for ip in both().flat_map(View::ingress).collect::<BTreeSet<_>>() {
             self.refresh_held(ip, dirty);
         }
+        let made_for: BTreeSet<_> = both().filter_map(|service| self.claim_of_placeholder(service)).collect();
+        for claim in made_for {
+            self.refresh_waiting(&claim, dirty);
+        }
+    }
+
+    /// Enters a Service under every secondary key, or takes it out.
+    fn enter(&mut self, key: &ServiceKey, service: &Service, present: bool) {
+        let is_placeholder = self.is_placeholder(service);
+        if let Some(claim) = service.claim() {
+            self.services_by_claim.set(claim.clone(), key.clone(), present);
+            let named = self.services_by_claim.count(&claim) > 0;
+            self.claims_by_namespace.set(claim.namespace.clone(), claim, named);
+        } else if present && service.is_load_balancer() && !is_placeholder {
+            self.unclaimed.insert(key.clone());
+        }
+        if !present {
+            self.unclaimed.remove(key);
+        }
+        for ip in service.external_ips() {
+            self.services_by_external_ip.set(ip, key.clone(), present);
+        }
+        for ip in service.ingress() {
+            self.services_by_ip.set(ip, key.clone(), present);
+        }
+        if let Some(address) = service.held_address().filter(|_| is_placeholder) {
+            self.placeholders_by_address.set(address, key.clone(), present);
+        }
+        if let Some(claim) = self.claim_of_placeholder(service) {
+            self.placeholders_by_claim.set(claim, key.clone(), present);
+        }
+    }
+
+    /// The claim a placeholder was made for.
+    fn claim_of_placeholder(&self, service: &Service) -> Option<ClaimKey> {
+        let namespace =
+            service.annotation(driver::CLAIM_NAMESPACE).filter(|_| self.is_placeholder(service))?;
+        Some(ClaimKey::new(namespace, service.annotation(driver::CLAIM_NAME)?))
     }
 
     /// The keys that a Service matters to.
@@ -233,7 +231,7 @@ impl Index {
         if self.is_placeholder(service) {
             let held = service.held_address();
             keys.extend(held.and_then(|name| self.addresses.get(&name)).map(|address| Self::unit(address)));
-            keys.extend(claim_of_placeholder(service).map(Key::Claim));
+            keys.extend(self.claim_of_placeholder(service).map(Key::Claim));
             keys.push(Key::Placeholder(key));
             return keys;
         }
@@ -330,12 +328,6 @@ impl Index {
             self.addresses_by_class.get(&name.to_owned()).filter_map(|name| self.addresses.get(name));
         dirty.extend(addresses.map(|address| Self::unit(address)));
     }
-}
-
-/// The claim a placeholder was made for.
-fn claim_of_placeholder(service: &Service) -> Option<ClaimKey> {
-    let namespace = service.annotation(driver::CLAIM_NAMESPACE)?;
-    Some(ClaimKey::new(namespace, service.annotation(driver::CLAIM_NAME)?))
 }
 
 /// The pool that a class of this driver names, whether or not the class is accepted.

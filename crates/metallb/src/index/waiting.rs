@@ -1,6 +1,6 @@
 //! Who waits for an address, and what must not be taken meanwhile (contract §9).
 
-use api::{ClaimKey, Family, Ip};
+use api::{ClaimKey, Family, IPAddressClaim, Ip, ServiceKey};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::secondary::Dirty;
@@ -8,7 +8,9 @@ use super::{Attempt, Index};
 use crate::Key;
 use crate::decide::claim::missing_families;
 use crate::decide::inventory::is_observed;
+use crate::decide::placeholder::allocation_name;
 use crate::parse::pool::Pool;
+use crate::parse::service::View;
 
 /// What a claim waits for.
 #[derive(Debug, PartialEq, Eq)]
@@ -23,7 +25,10 @@ impl Index {
     /// leaves the queue makes room for its head.
     pub(super) fn refresh_waiting(&mut self, key: &ClaimKey, dirty: &mut Dirty) {
         let wish = self.claims.get(key).and_then(|claim| {
-            let families = missing_families(self, claim);
+            // One to which MetalLB has given an address already waits no more: it would be counted against the room
+            // that its own address left.
+            let mut families = missing_families(self, claim);
+            families.retain(|family| !self.is_assigned(claim, *family));
             let class = class_name(claim).unwrap_or_default();
             let created = claim.metadata.creation_timestamp.clone();
             (!families.is_empty()).then_some(Wait { class, created, families })
@@ -44,6 +49,13 @@ impl Index {
             self.waits_for.insert(key.clone(), wait);
             dirty.insert(Key::Claim(key.clone()));
         }
+    }
+
+    /// Whether the claim's allocation placeholder has an address.
+    fn is_assigned(&self, claim: &IPAddressClaim, family: Family) -> bool {
+        let name = allocation_name(claim, family);
+        let placeholder = self.services.get(&ServiceKey::new(&self.config.placeholder_namespace, name));
+        placeholder.is_some_and(|placeholder| placeholder.ingress().iter().any(|ip| ip.family() == family))
     }
 
     /// Enters the IP among those of the ledger that no Service shows, or takes it out. With the last of a pool held,

@@ -109,6 +109,28 @@ fn c9_05_the_oldest_claim_gets_what_becomes_free() {
     );
 }
 
+/// Whoever has an address already is not counted against the room that is left.
+#[test]
+fn c9_18_nobody_is_told_of_a_full_pool_that_is_none() {
+    for pace in crash::paces() {
+        let setup = Setup { contended: false, addresses: vec!["192.0.2.0/30"], ..Setup::default() };
+        let mut world = setup.empty(pace);
+        for name in ["one", "two", "three", "four"] {
+            world.create(claim("tenant-a", name, json!({})));
+        }
+        world.settle();
+        for name in ["one", "two", "three", "four"] {
+            assert_eq!(world.claim_phase(name), "Bound");
+            assert_eq!(
+                world.told(&claim_ref(name), "PoolExhausted"),
+                [""; 0],
+                "{pace:?}: {}",
+                world.last_words(60)
+            );
+        }
+    }
+}
+
 #[test]
 fn c9_06_widened_pool_serves_all_that_wait() {
     let setup = Setup { contended: false, ..Setup::default() };
