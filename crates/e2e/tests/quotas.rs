@@ -2,11 +2,19 @@
 
 use api::claim::ClaimPhase;
 use devcluster::{Controller, Families};
-use k8s_openapi::api::core::v1::ResourceQuota;
+use k8s_openapi::api::core::v1::{Namespace, ResourceQuota};
+use kube::ResourceExt;
 use kube::api::Api;
 use serde_json::json;
 
-use crate::rig::{self, Setup, Stage};
+use crate::rig::{self, Own, Setup, Stage};
+
+static OWN: Own = Own::new("quotas");
+/// Where that control plane has its placeholders.
+const HOME: &str = "iad-holds";
+
+/// How long the attempts at what cannot be had are counted.
+const A_WHILE: std::time::Duration = std::time::Duration::from_secs(5);
 
 async fn quota(stage: &Stage, namespace: &str, hard: serde_json::Value) -> Api<ResourceQuota> {
     let quotas: Api<ResourceQuota> = Api::namespaced(stage.client(), namespace);
@@ -43,7 +51,7 @@ fn quota_on_claims() {
 fn c9_i2_f3_what_the_cluster_refuses_is_said_on_the_claim() {
     let setup = Setup { families: Families::Ipv4Only, ..Setup::default() };
     rig::alone(setup, async |rig| {
-        let stage = rig.stage_dual("refused", 3, 1).await;
+        let stage = rig.stage_dual("refused", 3, 2).await;
         stage.claim_with("six", json!({ "family": "IPv6" })).await;
         let words = stage.event("six", "ReservationFailed").await;
         assert!(words.contains("IPv6"), "{words}");
@@ -74,5 +82,90 @@ fn c9_i2_f3_what_the_cluster_refuses_is_said_on_the_claim() {
         assert_eq!(stage.events(&stage.name, "second", "ReservationFailed").await.len(), 1);
         assert_eq!(stage.events(&stage.name, "six", "ReservationFailed").await.len(), 1);
         stage.assert_never_unheld(&first).await;
+
+        // F3: the family that is there is held for the claim, the other is said, and tried again with long pauses.
+        let mark = rig.audit().mark();
+        stage.claim_with("both", json!({ "family": "Dual" })).await;
+        let words = stage.event("both", "ReservationFailed").await;
+        assert!(words.contains("IPv6"), "{words}");
+        let third = stage.v4.iter().find(|ip| **ip != first && **ip != second).unwrap();
+        stage.held(third).await;
+        stage.claim_is("both", ClaimPhase::Pending).await;
+        tokio::time::sleep(A_WHILE).await;
+        let tried = rig.audit().since(mark).into_iter();
+        let tried =
+            tried.filter(|request| request.verb == "create" && request.resource == "services").count();
+        // At first each change wakes the claims, then they come once a second and ever more rarely; a hot loop has hundreds.
+        assert!(tried < 25, "{tried} attempts in {} s", A_WHILE.as_secs());
+        assert_eq!(stage.events(&stage.name, "both", "ReservationFailed").await.len(), 1);
+    });
+}
+
+/// I2: the placeholders' namespace is deleted with every hold in it: who has an address keeps it; made again with its role,
+/// all holds return by themselves. And a quota there keeps claims waiting, never a hold that has to come back.
+#[test]
+fn i2_placeholder_namespace_deleted_and_made_again() {
+    let setup = Setup {
+        leader_elect: false,
+        driver_values: vec![format!("placeholderNamespace={HOME}")],
+        driver_args: vec![format!("--placeholder-namespace={HOME}")],
+        ..Setup::default()
+    };
+    OWN.run(setup, async |rig| {
+        let mut stage = rig.stage("homeless", 4).await;
+        stage.home = HOME.to_owned();
+        let claims = ["web-ip", "held-a", "held-b"];
+        let mut ips = Vec::new();
+        for claim in claims {
+            stage.claim(claim).await;
+            ips.push(stage.bound(claim).await);
+            stage.held(&ips[ips.len() - 1]).await;
+        }
+        stage.web("web", "web-ip").await;
+        stage.served("web", &[&ips[0]]).await;
+        let namespaces: Api<Namespace> = Api::all(stage.client());
+        rig::delete(&namespaces, HOME).await;
+        rig::gone(&namespaces, HOME).await;
+        for ip in &ips[1..] {
+            stage.cluster_event(&rig::address_name(ip), "PlaceholderRefused").await;
+        }
+        stage.served("web", &[&ips[0]]).await;
+        rig.cluster
+            .install_chart(Controller::Driver, &["--set", &format!("placeholderNamespace={HOME}")])
+            .await
+            .unwrap();
+        for ip in &ips[1..] {
+            stage.held(ip).await;
+        }
+        for claim in claims {
+            stage.claim_is(claim, ClaimPhase::Bound).await;
+        }
+        stage.assert_at_rest().await;
+        stage.served("web", &[&ips[0]]).await;
+        stage.assert_never_unheld(&ips[0]).await;
+
+        let quotas = quota(&stage, HOME, json!({ "services.loadbalancers": "2" })).await;
+        stage.claim("waits-a").await;
+        stage.event("waits-a", "ReservationFailed").await;
+        // There is room for one.
+        stage.claim("waits-b").await;
+        stage.event("waits-b", "PoolExhausted").await;
+        for ip in &ips[1..] {
+            let hold = stage.placeholders_of(ip).await.pop().unwrap();
+            rig::delete(&stage.placeholders(), &hold.name_any()).await;
+            rig::eventually("another placeholder to hold the address", async || {
+                let now = stage.placeholders_of(ip).await.pop()?;
+                (now.uid() != hold.uid() && rig::ingress(&now).contains(ip)).then_some(())
+            })
+            .await;
+            stage.held(ip).await;
+        }
+        for claim in ["waits-a", "waits-b"] {
+            stage.claim_is(claim, ClaimPhase::Pending).await;
+        }
+        rig::delete(&quotas, "quota").await;
+        stage.bound("waits-a").await;
+        stage.claim_is("waits-b", ClaimPhase::Pending).await;
+        stage.assert_at_rest().await;
     });
 }

@@ -25,8 +25,9 @@ pub fn decide(index: &mut Index, key: &Key, moment: &Moment) -> Plan {
     match key {
         Key::Class(name) => class::decide(index, name, moment),
         Key::Claim(key) => {
-            let mut plan = claim::reserve(index, key, moment);
-            plan.append(unit(index, &Unit::of_claim(index, key), moment));
+            // What there is goes first: a reservation that the API server refuses ends the plan.
+            let mut plan = unit(index, &Unit::of_claim(index, key), moment);
+            plan.append(claim::reserve(index, key, moment));
             plan
         }
         Key::Address(name) => match index.addresses.get(name) {

@@ -308,6 +308,24 @@ fn c9_15_a_quota_is_said_on_the_claim_in_those_words() {
     assert_eq!(world.claim_phase("web-ip"), "Bound");
 }
 
+/// What cannot be reserved stands in nobody's way: the family that is there is held, and held again.
+#[test]
+fn f3_a_family_that_the_cluster_lacks_starves_no_hold() {
+    let mut world = Setup { contended: false, ..Setup::dual() }.empty(Pace::Eager);
+    world.server.without_v6 = true;
+    world.create(claim("tenant-a", "web-ip", json!({ "family": "Dual" })));
+    world.settle();
+    world.assert_held(IP);
+    let told = world.told(&claim_ref("web-ip"), "ReservationFailed");
+    assert!(told.iter().any(|note| note.contains("no IPv6") && note.contains("not configured")), "{told:#?}");
+    world.law.gap = true;
+    let name = world.hold(IP).name_any();
+    world.delete(&home_ref(&name));
+    world.settle();
+    world.assert_held(IP);
+    assert_eq!(world.claim_phase("web-ip"), "Pending");
+}
+
 #[test]
 fn c9_16_nobody_of_ours_queues_while_an_address_is_unheld() {
     // A hold deleted by hand while a claim waits and the pool has no room: MetalLB must find only the hold.

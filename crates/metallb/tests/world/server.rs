@@ -45,6 +45,8 @@ pub struct Server {
     pub touched: Vec<Ref>,
     /// Namespaces whose quota refuses another `LoadBalancer` Service.
     pub full_namespaces: BTreeSet<String>,
+    /// Whether the cluster has no IPv6.
+    pub without_v6: bool,
 }
 
 impl Server {
@@ -82,6 +84,9 @@ impl Server {
             return Err(Refusal::Refused("exceeded quota: services.loadbalancers".to_owned()));
         }
         let mut value = encode(object);
+        if self.without_v6 && value["spec"]["ipFamilies"] == json!(["IPv6"]) {
+            return Err(Refusal::Refused("spec.ipFamilies[0]: not configured on this cluster".to_owned()));
+        }
         let fields = value.as_object_mut().unwrap();
         if !matches!(reference.kind, Kind::Event | Kind::Namespace) {
             fields.remove("status");
