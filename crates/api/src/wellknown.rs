@@ -47,6 +47,8 @@ pub mod driver {
     pub const ASSOCIATED: &str = "metallb.drivers.local.sdn.cozystack.io/associated";
     /// Annotation on a claim, `"true"`: made for the Service of its name, which asked for none.
     pub const AUTO_CLAIMED: &str = "metallb.drivers.local.sdn.cozystack.io/auto-claimed";
+    /// Annotation on a claim made for what a Service had already, `"true"`: nothing is reserved for it.
+    pub const ADOPTED: &str = "metallb.drivers.local.sdn.cozystack.io/adopted";
     /// Label on an address that the inventory found: nobody can be bound to it.
     pub const OBSERVED: &str = "metallb.drivers.local.sdn.cozystack.io/observed";
 }

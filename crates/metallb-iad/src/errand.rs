@@ -6,9 +6,10 @@ use std::error::Error;
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use api::{ClaimKey, ServiceKey};
 use clap::{Args, Subcommand};
-use metallb::errand::{Errand as Plan, Step, Write, migrate, release};
-use plan::{Kind, Object};
+use metallb::errand::{Errand as Plan, Step, Write, adopt, migrate, release};
+use plan::{Kind, Object, Ref};
 use runtime::args::Admin;
 use runtime::{Hand, HandError};
 
@@ -21,6 +22,7 @@ const TIMES: usize = 3;
 #[derive(Subcommand)]
 pub enum Errand {
     Migrate(Migrate),
+    Adopt(Adopt),
     Release(Release),
 }
 
@@ -39,6 +41,39 @@ pub struct Migrate {
     metallb_namespace: String,
     #[command(flatten)]
     admin: Admin,
+}
+
+/// Turn what a running Service has into a claim, with the traffic untouched.
+///
+/// It creates the claim in the Service's namespace, pins the Service to the IPs it has and lets it name the claim, and
+/// writes the IPs into the ledger as the claim's. From then on they are reserved: the driver holds them when the Service
+/// goes. An annotation that names a pool, and spec.loadBalancerIP, are taken off in the write that pins. What cannot be
+/// served by a claim is refused before anything is written. Run again, it does what is left to do.
+#[derive(Args)]
+pub struct Adopt {
+    /// The Service, as NAMESPACE/NAME.
+    #[arg(long, value_name = "NAMESPACE/NAME", value_parser = service_key)]
+    service: ServiceKey,
+    /// The name of the claim to make.
+    #[arg(long, value_name = "NAME")]
+    claim: String,
+    /// The class; without it, the one whose pool the IPs are of.
+    #[arg(long, value_name = "CLASS")]
+    class: Option<String>,
+    /// The namespace of MetalLB and its pools.
+    #[arg(long, env = "METALLB_NAMESPACE", value_name = "NAMESPACE", default_value = "metallb-system")]
+    metallb_namespace: String,
+    #[command(flatten)]
+    admin: Admin,
+}
+
+fn service_key(text: &str) -> Result<ServiceKey, String> {
+    match text.split_once('/') {
+        Some((namespace, name)) if !namespace.is_empty() && !name.is_empty() && !name.contains('/') => {
+            Ok(ServiceKey::new(namespace, name))
+        }
+        _ => Err("write it as NAMESPACE/NAME".to_owned()),
+    }
 }
 
 /// Before an uninstall: take away everything that only the driver could take away later.
@@ -64,6 +99,10 @@ impl Errand {
     pub fn run(self) -> ExitCode {
         match self {
             Self::Migrate(args) => go("migrate", &args.admin, async |hand| {
+                let read = async || args.plan(&hand).await;
+                carry_out(&hand, args.admin.dry_run, read).await
+            }),
+            Self::Adopt(args) => go("adopt", &args.admin, async |hand| {
                 let read = async || args.plan(&hand).await;
                 carry_out(&hand, args.admin.dry_run, read).await
             }),
@@ -98,6 +137,35 @@ impl Migrate {
             scene.advertisements.extend(hand.list_foreign(kind, namespace).await?.into_iter().map(Arc::new));
         }
         Ok(migrate::plan(&scene, self.class.as_deref()))
+    }
+}
+
+impl Adopt {
+    async fn plan(&self, hand: &Hand) -> Result<Plan, HandError> {
+        let namespace = &self.metallb_namespace;
+        let claim = ClaimKey::new(&self.service.namespace, &self.claim);
+        let mut scene = adopt::Scene { metallb_namespace: namespace.clone(), ..adopt::Scene::default() };
+        for kind in [Kind::Service, Kind::Address, Kind::Class, Kind::Namespace, Kind::Pool] {
+            for object in hand.list(kind, (kind == Kind::Pool).then_some(namespace)).await? {
+                match object {
+                    Object::Service(service) => scene.services.push(service),
+                    Object::Address(address) => scene.addresses.push(address),
+                    Object::Class(class) => scene.classes.push(class),
+                    Object::Namespace(namespace) => scene.namespaces.push(namespace),
+                    Object::Pool(pool) => scene.pools.push(pool),
+                    Object::Claim(_) | Object::Event(_) => {}
+                }
+            }
+        }
+        if let Some(Object::Claim(claim)) = hand.get(&Ref::claim(&claim)).await? {
+            scene.claim = Some(claim);
+        }
+        let wish = adopt::Wish {
+            service: self.service.clone(),
+            claim: self.claim.clone(),
+            class: self.class.clone(),
+        };
+        Ok(adopt::plan(&scene, &wish))
     }
 }
 
@@ -146,6 +214,10 @@ async fn carry_out(
             return conclude(&plan, &notes, done.values().sum());
         }
         for step in plan.steps {
+            // Planned anew now that the steps before it are done.
+            if step.write == Write::Later {
+                break;
+            }
             let times = done.get(&step.line).copied().unwrap_or_default();
             if times == TIMES {
                 return Err(
@@ -173,6 +245,7 @@ async fn write(hand: &Hand, step: &Step) -> Result<(), HandError> {
     match &step.write {
         Write::Known(action) => hand.carry_out((**action).clone()).await,
         Write::Foreign { object, body } => hand.patch_foreign(object, body.clone()).await,
+        Write::Later => Err(HandError::Stale("the steps before it come first".to_owned())),
     }
 }
 

@@ -28,13 +28,14 @@ use crate::parse::service::{View, is_our_key, sharing_key};
 const BACKOFF: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(300));
 
 /// The families for which a reservation is to be made now. None while the claim is not ours to serve, names
-/// an address, waits for a `Released` one of its own name (§12, *Restore*), or was bound before (§4.8: a lost
-/// address is never provisioned around).
+/// an address or adopts what a Service has, waits for a `Released` one of its own name (§12, *Restore*), or
+/// was bound before (§4.8: a lost address is never provisioned around).
 pub fn missing_families(index: &Index, claim: &IPAddressClaim) -> Vec<Family> {
     let stamped = claim.annotations().get(PROVISIONER).is_some_and(|stamp| stamp == driver::PROVISIONER);
     if claim.is_deleting()
         || !stamped
         || claim.spec.address_name.is_some()
+        || claim.annotations().contains_key(driver::ADOPTED)
         || claim.phase() != ClaimPhase::Pending
     {
         return Vec::new();

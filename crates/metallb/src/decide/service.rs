@@ -40,6 +40,10 @@ pub(super) fn associate(
             Some(service) if !service.is_load_balancer() => {
                 handoff::rehold(index, unit, service, group, moment, plan);
             }
+            // The other address is about to be the claim's too: until then the Service keeps both as they are.
+            Some(service) if keeps(unit, service, group) && is_half_adopted(unit) => {
+                taken = taken.or_else(|| Some(View::key(&**service)));
+            }
             Some(service)
                 if taken.is_none()
                     && keeps(unit, service, group)
@@ -75,6 +79,13 @@ pub(super) fn is_holder(address: &IPAddress, service: &Service) -> bool {
 fn keeps(unit: &Unit, service: &Service, group: &[Arc<IPAddress>]) -> bool {
     let stays = |address: &Arc<IPAddress>| unit.owns(address) && !is_to_be_torn_down(unit, address);
     !service.is_deleting() && unit.key.is_some() && service.claim() == unit.key && group.iter().all(stays)
+}
+
+/// Whether the claim adopts what a Service has, and was never bound yet.
+fn is_half_adopted(unit: &Unit) -> bool {
+    unit.live_claim().is_some_and(|claim| {
+        claim.annotations().contains_key(driver::ADOPTED) && claim.phase() == ClaimPhase::Pending
+    })
 }
 
 /// Whether MetalLB has taken the addresses off the Service, or never gave them, and will not give them back as

@@ -1,11 +1,13 @@
 //! What an admin has done once, from a command line: plans, without I/O.
 //!
 //! - [`migrate`]: a class of the old form names its pool from now on (contract §8);
-//! - [`release`]: Services and addresses can be deleted without the driver (§11).
+//! - [`release`]: Services and addresses can be deleted without the driver (§11);
+//! - [`adopt`]: what a running Service has becomes a claim's (§12).
 //!
 //! **Invariant:** an errand is decided like everything else, from what the cluster shows. Whatever prefix of its
 //! steps was done, planning again gives the rest of them, and nothing when all are done.
 
+pub mod adopt;
 pub mod migrate;
 pub mod release;
 
@@ -47,6 +49,8 @@ pub enum Write {
         /// The merge patch, without the preconditions.
         body: Value,
     },
+    /// Known in full when the steps before it are done: plan anew then.
+    Later,
 }
 
 impl Write {

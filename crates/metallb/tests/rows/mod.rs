@@ -7,6 +7,7 @@ mod c11_forward;
 mod c11_refusals;
 mod c11_reverse;
 mod c11_upheavals;
+mod c12_adopt;
 mod c12_auto_claim;
 mod c12_conflicts;
 mod c12_inventory;

@@ -1,6 +1,6 @@
 //! What must hold at every moment: who has a recorded IP in MetalLB's books, and whose fields are written.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use ::metallb::Config;
 use api::wellknown::{ADDRESS_PROTECTION, CLAIM, driver, metallb as names};
@@ -19,11 +19,23 @@ pub struct Law {
     armed: BTreeSet<(AddressName, String)>,
     /// The scenario frees an address from outside: it may be with nobody, or with a thief.
     pub gap: bool,
+    /// What these Services of tenant-a show: that never changes.
+    still: BTreeMap<String, Vec<String>>,
 }
 
 impl World {
+    /// From now on the Service shows what it shows now, at every moment.
+    pub fn keep_still(&mut self, name: &str) {
+        let shown = self.shows(name);
+        assert!(!shown.is_empty());
+        self.law.still.insert(name.to_owned(), shown);
+    }
+
     /// From record to teardown each address is with its placeholder or its Service, and with nobody else.
     pub fn check(&mut self) {
+        for (name, shown) in &self.law.still {
+            assert_eq!(self.shows(name), *shown, "{name} after:\n{}", self.last_words(60));
+        }
         for address in self.addresses() {
             if is_observed(&address) {
                 continue;
@@ -66,6 +78,16 @@ fn is_rightful(server: &Server, config: &Config, address: &IPAddress, holder: &S
             let pinned = service.annotations().get(names::PIN) == Some(&address.spec.address);
             pinned || service.labels().get(driver::IP_ADDRESS) == Some(&address.name_any())
         });
+    }
+    // Adopted, and about to be associated.
+    let adopted = service.is_some_and(|service| {
+        let claim = address.spec.claim_ref.as_ref();
+        service.annotations().contains_key(driver::PINNED)
+            && service.annotations().get(CLAIM) == claim.map(|claim| &claim.name)
+            && claim.is_some_and(|claim| claim.namespace == holder.namespace)
+    });
+    if address.associated_to().is_none() && adopted {
+        return true;
     }
     address.associated_to().is_some_and(|to| {
         let same = to.namespace == holder.namespace && to.name == holder.name;

@@ -66,7 +66,7 @@ fn body(errand: &Errand, number: usize) -> &Value {
             Action::Patch { body, status: false, .. } => body,
             other => panic!("{other:?}"),
         },
-        other @ Write::Foreign { .. } => panic!("{other:?}"),
+        other => panic!("{other:?}"),
     }
 }
 
