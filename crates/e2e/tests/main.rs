@@ -11,6 +11,7 @@ mod c11_handoff;
 mod c11_refusals;
 mod c11_release;
 mod c11_shapes;
+mod c12_adopt;
 mod c12_auto_claim;
 mod c12_conflicts;
 mod c12_inventory;
