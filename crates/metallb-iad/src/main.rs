@@ -58,7 +58,7 @@ fn config(args: &args::Driver, settings: &Settings) -> Config {
 }
 
 fn feeds(config: &Config) -> Vec<Feed> {
-    // What MetalLB says when it cannot give a placeholder an address.
+    // What MetalLB says when it cannot give a Service an address. Of strangers' Services nothing is kept.
     let refusals = "reason=AllocationFailed,involvedObject.kind=Service";
     vec![
         Feed::of(Kind::Class),
@@ -67,6 +67,6 @@ fn feeds(config: &Config) -> Vec<Feed> {
         Feed::of(Kind::Service),
         Feed::of(Kind::Namespace),
         Feed::of(Kind::Pool).within(&config.metallb_namespace),
-        Feed::of(Kind::Event).within(&config.placeholder_namespace).with_fields(refusals),
+        Feed::of(Kind::Event).with_fields(refusals),
     ]
 }

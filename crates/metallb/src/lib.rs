@@ -6,7 +6,8 @@
 //! - [`decide::class`]: may new reservations be made (contract §8)?
 //! - [`decide::claim`]: reservation of what a claim lacks (§9);
 //! - [`decide::address`]: holding, teardown (§10, §12);
-//! - [`decide::service`], [`decide::handoff`]: association and the handoff (§11);
+//! - [`decide::service`], [`decide::serviceable`]: which Service is associated (§11);
+//! - [`decide::handoff`], [`decide::gap`], [`decide::foreign`]: the handoff, and what others do to it (§11);
 //! - [`decide::conflict`], [`decide::inventory`], [`decide::auto_claim`]: what others have, and who gets a claim
 //!   without asking (§12).
 //!
@@ -16,7 +17,7 @@
 //!
 //! **Invariant:** every plan is a prefix-safe sequence: whatever prefix of it was carried out before a crash,
 //! the next decision continues from what the cluster shows. Nothing is remembered elsewhere (§3 d), but for
-//! how soon to repeat a failed reservation.
+//! how soon to repeat a failed reservation, or to put back marks that somebody takes off again and again.
 
 pub mod decide;
 pub mod errand;
@@ -27,6 +28,9 @@ use std::fmt;
 
 use api::{AddressName, ClaimKey, ServiceKey};
 use plan::{Brain, Change, Moment, Plan};
+
+/// Under this name the driver writes: by it our own writes are told from those of others.
+pub const FIELD_MANAGER: &str = "metallb-iad";
 
 /// How the driver was told to run (contract §7).
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -10,10 +10,26 @@ use plan::{Action, Object, Target};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use super::gap::Begun;
 use crate::parse::service::View;
 
 /// How many past associations an address remembers.
 const HISTORY: usize = 32;
+
+/// The reason of `Held` while an address is with nobody on its way to a Service.
+pub const HANDING_OVER: &str = "HandingOver";
+
+/// Whether a handoff of the address to a Service has begun and is not over.
+pub fn is_under_way(address: &IPAddress) -> bool {
+    let handoff = address.status.as_ref().and_then(|status| status.last_handoff.as_ref());
+    handoff.is_some_and(|handoff| {
+        handoff.direction == HandoffDirection::Associate && handoff.finished_at.is_none()
+    })
+}
+
+fn milliseconds(from: Timestamp, to: Timestamp) -> Option<i64> {
+    i64::try_from(to.duration_since(from).as_millis()).ok()
+}
 
 /// The merge patch that turns one status into another; none if they are equal.
 pub fn status_patch<T: Serialize>(old: &T, new: &T) -> Option<Value> {
@@ -60,7 +76,7 @@ impl<'a> Edit<'a> {
     }
 
     /// Records that the Service has the address from now on; the handoff begins.
-    pub fn associate(&mut self, service: &Service, from: &str, now: Timestamp) {
+    pub fn associate(&mut self, service: &Service, mode: HandoffMode, from: &str, now: Timestamp) {
         let key = View::key(service);
         self.new.associated_to = Some(api::address::AssociatedTo {
             kind: "Service".to_owned(),
@@ -70,7 +86,7 @@ impl<'a> Edit<'a> {
         });
         self.new.last_handoff = Some(Handoff {
             direction: HandoffDirection::Associate,
-            mode: HandoffMode::Overlap,
+            mode,
             from: from.to_owned(),
             to: key.to_string(),
             started_at: MicroTime(now),
@@ -93,8 +109,20 @@ impl<'a> Edit<'a> {
         self.new.association_history.truncate(HISTORY);
     }
 
-    /// The Service is served by the address, the placeholder is gone.
-    pub fn associated(&mut self, service: &ServiceKey, uid: &str, now: Timestamp) {
+    /// The placeholder is told to go before the Service has the address: nobody has it from this moment on, and
+    /// `startedAt` says since when.
+    pub fn open_gap(&mut self, service: &Service, now: Timestamp) {
+        if let Some(handoff) = &mut self.new.last_handoff {
+            handoff.mode = HandoffMode::Gap;
+            handoff.started_at = MicroTime(now);
+        }
+        let message = format!("on its way to Service {}", View::key(service));
+        self.condition(types::HELD, false, HANDING_OVER, &message, now);
+    }
+
+    /// The Service is served by the address, the placeholder is gone. `risk` is what would keep MetalLB from serving it
+    /// anew. In a gap `unheldMilliseconds` runs from [`open_gap`](Self::open_gap).
+    pub fn associated(&mut self, service: &ServiceKey, uid: &str, risk: Option<&str>, now: Timestamp) {
         // The Go implementation recorded no uid.
         if let Some(to) = &mut self.new.associated_to
             && to.uid.as_deref().is_none_or(str::is_empty)
@@ -106,31 +134,39 @@ impl<'a> Edit<'a> {
             && handoff.finished_at.is_none()
         {
             handoff.finished_at = Some(MicroTime(now));
-            handoff.unheld_milliseconds = Some(0);
+            handoff.unheld_milliseconds = match handoff.mode {
+                HandoffMode::Overlap => Some(0),
+                HandoffMode::Gap => milliseconds(handoff.started_at.0, now),
+            };
         }
-        self.condition(
-            types::ASSOCIATED,
-            true,
-            "Associated",
-            &format!("Service {service} has the address"),
-            now,
-        );
+        let has = format!("Service {service} has the address");
+        let (reason, message) = match risk {
+            None => ("Associated", has),
+            Some(words) => ("AtRisk", format!("{has}, and would not get it anew: {words}")),
+        };
+        self.condition(types::ASSOCIATED, true, reason, &message, now);
         self.condition(types::HELD, true, "Associated", &format!("Service {service} holds the address"), now);
     }
 
     /// The Service has the address no more. With a placeholder that has it already, the handoff is over; else
     /// nobody has it until [`held_again`](Self::held_again), and the ledger shows the gap.
-    pub fn disassociate(&mut self, to: &str, held: bool, started: Timestamp, now: Timestamp) {
+    pub fn disassociate(&mut self, to: &str, held: bool, begun: Option<Begun>, now: Timestamp) {
         let Some(from) = self.new.associated_to.take() else { return };
         let from_key = ServiceKey::new(from.namespace, from.name);
+        let (started, gap) = match begun {
+            Some(Begun::Overlap(at)) => (at, !held),
+            Some(Begun::Gap(at)) => (at, true),
+            None => (now, !held),
+        };
+        let unheld = if gap { milliseconds(started, now) } else { Some(0) };
         self.new.last_handoff = Some(Handoff {
             direction: HandoffDirection::Disassociate,
-            mode: if held { HandoffMode::Overlap } else { HandoffMode::Gap },
+            mode: if gap { HandoffMode::Gap } else { HandoffMode::Overlap },
             from: from_key.to_string(),
             to: to.to_owned(),
             started_at: MicroTime(started),
             finished_at: held.then_some(MicroTime(now)),
-            unheld_milliseconds: held.then_some(0),
+            unheld_milliseconds: unheld.filter(|_| held),
             trace_id: None,
         });
         if let Some(line) = self.new.association_history.first_mut()
@@ -147,9 +183,8 @@ impl<'a> Edit<'a> {
             && handoff.direction == HandoffDirection::Disassociate
             && handoff.finished_at.is_none()
         {
-            let gap = now.duration_since(handoff.started_at.0).as_millis();
             handoff.finished_at = Some(MicroTime(now));
-            handoff.unheld_milliseconds = i64::try_from(gap).ok();
+            handoff.unheld_milliseconds = milliseconds(handoff.started_at.0, now);
         }
     }
 
@@ -216,7 +251,7 @@ mod tests {
         let start = Timestamp::from_second(1_000).unwrap();
         let later = Timestamp::from_millisecond(1_001_500).unwrap();
         let mut edit = Edit::of(&address);
-        edit.disassociate("home/iad-ip-192-0-2-7", held, start, start);
+        edit.disassociate("home/iad-ip-192-0-2-7", held, Some(Begun::Overlap(start)), start);
         let first = edit.new.last_handoff.clone().unwrap();
         assert_eq!((first.mode, first.finished_at.is_some()), (mode, held));
         edit.held_again(later);

@@ -5,11 +5,16 @@ pub mod auto_claim;
 pub mod claim;
 pub mod class;
 pub mod conflict;
+pub mod foreign;
+pub mod gap;
 pub mod handoff;
 pub mod inventory;
 pub mod ledger;
+pub mod marks;
 pub mod placeholder;
+pub mod rehold;
 pub mod service;
+pub mod serviceable;
 mod unholdable;
 
 use std::sync::Arc;
@@ -25,8 +30,11 @@ pub fn decide(index: &mut Index, key: &Key, moment: &Moment) -> Plan {
     match key {
         Key::Class(name) => class::decide(index, name, moment),
         Key::Claim(key) => {
+            let all = Unit::of_claim(index, key);
+            let mut plan = Plan::default();
+            foreign::watch(index, &all, moment, &mut plan);
             // What there is goes first: a reservation that the API server refuses ends the plan.
-            let mut plan = unit(index, &Unit::of_claim(index, key), moment);
+            plan.append(unit(index, &all, moment));
             plan.append(claim::reserve(index, key, moment));
             plan
         }
@@ -42,6 +50,7 @@ pub fn decide(index: &mut Index, key: &Key, moment: &Moment) -> Plan {
             let mut plan = service::strip_stray(index, key);
             inventory::observe(index, key, &mut plan);
             auto_claim::serve(index, key, &mut plan);
+            foreign::misspelt(index, key, &mut plan);
             plan
         }
         Key::Placeholder(key) => placeholder::sweep(index, key),

@@ -4,16 +4,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use api::claim::ClaimPhase;
-use api::wellknown::{driver, metallb};
+use api::wellknown::driver;
 use api::{AddressName, IPAddress, Ip, ServiceKey};
 use k8s_openapi::api::core::v1::Service;
 use kube::ResourceExt;
 use plan::{Event, Moment, Object, Plan};
 
 use super::address::is_to_be_torn_down;
-use super::{Unit, conflict, handoff, unholdable};
+use super::serviceable::serviceable;
+use super::{Unit, conflict, handoff, marks, rehold, unholdable};
 use crate::index::Index;
-use crate::parse::service::{View, is_our_key};
+use crate::parse::service::View;
 
 /// Decides who has the addresses of the unit, and plans the next step of a handoff. Returns the addresses
 /// that a Service has or is about to get or give back: they need no hold of their own.
@@ -36,9 +37,9 @@ pub(super) fn associate(
         let service =
             index.services.get(key).filter(|service| group.iter().any(|address| is_holder(address, service)));
         match service {
-            None => handoff::bury(index, unit, key, group, moment, plan),
+            None => rehold::bury(index, unit, key, group, moment, plan),
             Some(service) if !service.is_load_balancer() => {
-                handoff::rehold(index, unit, service, group, moment, plan);
+                rehold::rehold(index, unit, service, group, moment, plan);
             }
             // The other address is about to be the claim's too: until then the Service keeps both as they are.
             Some(service) if keeps(unit, service, group) && is_half_adopted(unit) => {
@@ -240,104 +241,6 @@ fn refuse(object: &Object, name: &ServiceKey, addresses: &[Arc<IPAddress>], word
     }
 }
 
-/// Whether MetalLB would serve the Service with these addresses, by its semantics of v0.15 and v0.16
-/// (contract §11).
-///
-/// # Errors
-/// The one sentence that says what to change.
-pub fn serviceable(index: &Index, service: &Service, addresses: &[Arc<IPAddress>]) -> Result<(), String> {
-    let ips: Vec<Ip> = addresses.iter().filter_map(|address| address.ip().ok()).collect();
-    let spec = service.spec();
-    if !service.is_load_balancer() {
-        let kind = spec.type_.as_deref().unwrap_or("ClusterIP");
-        return Err(format!("spec.type is {kind}; set it to LoadBalancer"));
-    }
-    let (has, wants) = (spec.load_balancer_class.as_deref(), index.config.lb_class.as_deref());
-    match (has, wants) {
-        _ if has == wants => {}
-        (Some(has), None) => {
-            return Err(format!(
-                "spec.loadBalancerClass is {has:?}, and this claim is served to Services without one; \
-                 recreate the Service without it"
-            ));
-        }
-        (_, wants) => {
-            let wants = wants.unwrap_or_default();
-            return Err(format!("spec.loadBalancerClass is not {wants:?}; recreate the Service with it"));
-        }
-    }
-    families(service, &ips)?;
-    foreign_wishes(index, service)?;
-    let list = ips.iter().map(Ip::to_string).collect::<Vec<_>>().join(" and ");
-    let Some((name, pool)) = index.pool_containing(&ips) else {
-        return Err(if ips.len() > 1 && ips.iter().all(|ip| index.pool_containing(&[*ip]).is_some()) {
-            format!(
-                "{list} lie in different pools, and MetalLB serves a Service from one; claim two addresses of one pool"
-            )
-        } else {
-            format!("no IPAddressPool contains {list} any more; put it back into a pool")
-        });
-    };
-    let namespace = service.metadata.namespace.clone().unwrap_or_default();
-    let mut labels = service.labels().clone();
-    labels.insert(driver::ASSOCIATED.to_owned(), "true".to_owned());
-    pool.admits(&namespace, &index.namespace_labels(&namespace), &labels).map_err(|words| {
-        format!("IPAddressPool {name} does not serve this Service: {words} of namespace {namespace}; admit it there")
-    })
-}
-
-/// The Service's families must be exactly what the addresses can serve.
-fn families(service: &Service, ips: &[Ip]) -> Result<(), String> {
-    let spec = service.spec();
-    let wants: BTreeSet<&str> = spec.ip_families.iter().flatten().map(String::as_str).collect();
-    let has: BTreeSet<&str> = ips.iter().map(|ip| ip.family().as_str()).collect();
-    let policy = spec.ip_family_policy.as_deref().unwrap_or("SingleStack");
-    let has_text = has.iter().copied().collect::<Vec<_>>().join(" and ");
-    if wants != has {
-        let wants = wants.iter().copied().collect::<Vec<_>>().join(" and ");
-        return Err(format!(
-            "the claim has {has_text}, and spec.ipFamilies asks for {wants}; make spec.ipFamilies and the claim's spec.family agree"
-        ));
-    }
-    // MetalLB adds an address of its own choice to a Service that prefers two and has one.
-    if has.len() == 1 && policy == "PreferDualStack" {
-        return Err(format!(
-            "spec.ipFamilyPolicy is PreferDualStack, and the claim has only {has_text}; set SingleStack, or widen the claim to Dual"
-        ));
-    }
-    Ok(())
-}
-
-/// What somebody else asked of MetalLB on this Service is never overwritten.
-fn foreign_wishes(index: &Index, service: &Service) -> Result<(), String> {
-    let ours = service.is_pinned_by_us()
-        || index.addresses_of_service(&View::key(service)).any(|address| is_holder(address, service));
-    let remove = |what: &str| {
-        Err(format!("{what} is set by somebody else; remove it, the claim brings its own address"))
-    };
-    for (stable, old) in [
-        (metallb::PIN, metallb::PIN_OLD),
-        (metallb::POOL, metallb::POOL_OLD),
-        (metallb::SHARE, metallb::SHARE_OLD),
-    ] {
-        for name in [stable, old] {
-            let Some(value) = service.annotation(name) else { continue };
-            let by_us = match name {
-                metallb::PIN => ours,
-                metallb::SHARE => is_our_key(value),
-                _ => false,
-            };
-            if !by_us {
-                return remove(&format!("annotation {name}: {value:?}"));
-            }
-        }
-    }
-    match service.spec().load_balancer_ip.as_deref() {
-        Some(ip) if !ip.is_empty() => remove(&format!("spec.loadBalancerIP: {ip:?}")),
-        _ => Ok(()),
-    }
-}
-
 /// A Service that wears our marks although the ledger knows nothing of it and it names no claim: the marks
 /// are taken off, and a deletion is let through.
 pub(super) fn strip_stray(index: &Index, key: &ServiceKey) -> Plan {
@@ -349,7 +252,7 @@ pub(super) fn strip_stray(index: &Index, key: &ServiceKey) -> Plan {
     let awaits_claim = service.claim().is_some() && !service.is_deleting() && service.is_load_balancer();
     if !associated
         && !awaits_claim
-        && let Some(action) = handoff::strip(service)
+        && let Some(action) = marks::strip(service)
     {
         plan.push(action);
     }

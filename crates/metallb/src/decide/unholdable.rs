@@ -22,6 +22,11 @@ pub(super) fn is_with_nobody(index: &Index, address: &IPAddress) -> bool {
     })
 }
 
+/// Whether the pool that the address lies in admits no placeholder.
+pub(super) fn is_unholdable(index: &Index, address: &IPAddress) -> bool {
+    address.ip().is_ok_and(|ip| refusal(index, ip).is_some())
+}
+
 /// Says on both sides why a Service that is to let go still has its addresses.
 pub(super) fn tell(index: &Index, service: &Arc<Service>, group: &[Arc<IPAddress>], plan: &mut Plan) {
     let shown = service.ingress();

@@ -148,5 +148,8 @@ impl Index {
         for object in objects {
             self.applied(object, dirty);
         }
+        if kind == Kind::Service {
+            self.services_were_listed();
+        }
     }
 }

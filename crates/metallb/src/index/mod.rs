@@ -4,6 +4,8 @@
 //! with the fleet; only a complete list ([`plan::Change::Replaced`]) is as long as it is.
 
 mod change;
+mod failures;
+mod fights;
 mod ips;
 mod namespaces;
 mod queries;
@@ -27,6 +29,12 @@ pub use waiting::class_name;
 /// What MetalLB last said about a Service it could not serve.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
+    /// The Service.
+    pub service: ServiceKey,
+    /// When it said so last, to the second.
+    pub at: Option<jiff::Timestamp>,
+    /// The version of the Event: of two of one second the later.
+    pub version: Option<u64>,
     /// Its words.
     pub message: String,
 }
@@ -56,6 +64,12 @@ pub struct Index {
     /// By the Service's uid.
     failures: HashMap<String, Failure>,
     attempts: HashMap<(ClaimKey, Family), Attempt>,
+    /// By the Service's uid.
+    fights: HashMap<String, fights::Fight>,
+    /// Whether every Service that there was at the start is known.
+    services_listed: bool,
+    /// Placeholders that wait in MetalLB for any address of their pool.
+    queued: BTreeSet<ServiceKey>,
 
     addresses_by_claim: Many<ClaimKey, AddressName>,
     addresses_by_class: Many<String, AddressName>,
@@ -100,6 +114,9 @@ impl Index {
             pools: HashMap::new(),
             failures: HashMap::new(),
             attempts: HashMap::new(),
+            fights: HashMap::new(),
+            services_listed: false,
+            queued: BTreeSet::new(),
             addresses_by_claim: Many::default(),
             addresses_by_class: Many::default(),
             addresses_by_ip: Many::default(),

@@ -4,10 +4,11 @@ use std::collections::BTreeSet;
 
 use api::wellknown::driver;
 use api::{AddressName, ClaimKey, Family, IPAddress, IPAddressClaim, IPAddressClass, ServiceKey};
-use k8s_openapi::api::core::v1::{Event, Service};
+use k8s_openapi::api::core::v1::Service;
 use kube::ResourceExt;
 
-use super::{Failure, Index};
+use super::Index;
+use crate::decide::foreign::unknown_annotations;
 use crate::decide::inventory::is_observed;
 use crate::parse::class;
 use crate::parse::pool::Pool;
@@ -173,9 +174,13 @@ impl Index {
             self.enter(&key, service, present);
             dirty.extend(self.keys_of_service(service));
         }
-        if new.is_none_or(|service| !service.ingress().is_empty()) {
+        if new.is_none_or(|service| !service.ingress().is_empty() || !self.is_heeded(service)) {
             old.or(new).map(|service| self.failures.remove(service.object_uid()));
         }
+        if new.is_none() {
+            old.map(|service| self.fights.remove(service.object_uid()));
+        }
+        self.refresh_queued(&key);
         let both = || [old, new].into_iter().flatten();
         for ip in both().flat_map(View::ingress).collect::<BTreeSet<_>>() {
             self.refresh_held(ip, dirty);
@@ -246,7 +251,8 @@ impl Index {
         let observed =
             self.config.inventory && service.ingress().iter().any(|ip| self.class_of_ip(*ip).is_some());
         let may_get_claim = self.config.auto_claim && self.unclaimed.contains(&key);
-        if marked || observed || may_get_claim {
+        let misspelt = unknown_annotations(service).next().is_some();
+        if marked || observed || may_get_claim || misspelt {
             keys.push(Key::Service(key));
         }
         keys
@@ -281,40 +287,6 @@ impl Index {
         self.mark_pool(name, dirty);
         if let Some(old) = old {
             dirty.extend(self.users_of(&old).collect::<Vec<_>>());
-        }
-    }
-
-    /// MetalLB could not serve a Service: remembered for placeholders only.
-    pub(super) fn failed(&mut self, event: &Event, dirty: &mut Dirty) {
-        let about = &event.involved_object;
-        let key = ServiceKey::new(
-            about.namespace.clone().unwrap_or_default(),
-            about.name.clone().unwrap_or_default(),
-        );
-        if key.namespace != self.config.placeholder_namespace {
-            return;
-        }
-        let uid = about.uid.clone().unwrap_or_default();
-        // The event may come before its Service: the lists of a driver that starts come in any order.
-        if let Some(service) = self.services.get(&key) {
-            if service.object_uid() != uid || !service.ingress().is_empty() {
-                return;
-            }
-            dirty.extend(self.keys_of_service(service));
-        }
-        self.failures.insert(uid, Failure { message: event.message.clone().unwrap_or_default() });
-    }
-
-    /// An event that expires takes nothing back: the failure is forgotten when the Service is served, or gone.
-    pub(super) fn failure_expired(&mut self, event: &Event) {
-        let about = &event.involved_object;
-        let key = ServiceKey::new(
-            about.namespace.clone().unwrap_or_default(),
-            about.name.clone().unwrap_or_default(),
-        );
-        let uid = about.uid.clone().unwrap_or_default();
-        if self.services.get(&key).is_none_or(|service| service.object_uid() != uid) {
-            self.failures.remove(&uid);
         }
     }
 

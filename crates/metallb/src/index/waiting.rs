@@ -102,6 +102,28 @@ impl Index {
         self.unheld.within(pool).find(|ip| self.addresses_of_ip(*ip).any(|address| self.is_ours(address)))
     }
 
+    /// Enters a placeholder among those that wait in MetalLB for any address of their pool, or takes it out.
+    pub(super) fn refresh_queued(&mut self, key: &ServiceKey) {
+        let waits = self.services.get(key).is_some_and(|service| {
+            self.is_placeholder(service)
+                && service.ingress().is_empty()
+                && service.pin().is_ok_and(|pin| pin.is_empty())
+        });
+        if waits {
+            self.queued.insert(key.clone());
+        } else {
+            self.queued.remove(key);
+        }
+    }
+
+    /// Whether a placeholder of ours waits in MetalLB and could be given one of these IPs if it were free.
+    pub fn is_any_queued(&self, ips: &[Ip]) -> bool {
+        self.queued
+            .iter()
+            .filter_map(|key| self.services.get(key)?.pool())
+            .any(|pool| self.pools.get(pool).is_some_and(|pool| ips.iter().any(|ip| pool.contains(*ip))))
+    }
+
     /// The last failed reservation of a claim.
     pub fn attempt(&self, claim: &ClaimKey, family: Family) -> Option<&Attempt> {
         self.attempts.get(&(claim.clone(), family))

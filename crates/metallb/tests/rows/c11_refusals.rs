@@ -62,8 +62,7 @@ fn without(name: &str) -> Value {
 #[case::c1_pool(names::POOL, "other")]
 #[case::c1_own_pool(names::POOL, "reserved")]
 #[case::c3_old_pool(names::POOL_OLD, "reserved")]
-#[case::g1_key(names::SHARE, "tenants-key")]
-#[case::g1_old_key(names::SHARE_OLD, "tenants-key")]
+#[case::g1_empty_key(names::SHARE, "")]
 fn c11_50_foreign_wishes(#[case] name: &str, #[case] value: &str) {
     // In a pool of one address: the foreign pin can get nothing by itself.
     let quoted = format!("{name}: {value:?}");

@@ -2,10 +2,15 @@
 
 mod c10_hand_edits;
 mod c10_holding;
+mod c11_fights;
 mod c11_foreign_edits;
+mod c11_foreign_keys;
 mod c11_forward;
+mod c11_gap;
 mod c11_refusals;
 mod c11_reverse;
+mod c11_switched;
+mod c11_unserved;
 mod c11_upheavals;
 mod c12_adopt;
 mod c12_auto_claim;

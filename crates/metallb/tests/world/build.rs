@@ -174,6 +174,13 @@ impl World {
         assert_eq!(late.phase(), api::claim::ClaimPhase::Pending);
     }
 
+    /// The stranger's Service waits again.
+    pub fn contend_anew(&mut self) {
+        let spec = json!({ "ipFamilies": ["IPv4"], "loadBalancerClass": self.config.lb_class });
+        self.create(service_in("tenant-b", "a-thief", json!({ names::POOL: "reserved" }), spec));
+        self.settle();
+    }
+
     /// Annotations of a Service, set or (by null) removed.
     pub fn annotate(&mut self, name: &str, annotations: Value) {
         self.patch(&service_ref(name), json!({ "metadata": { "annotations": annotations } }));

@@ -351,9 +351,10 @@ fn tell(server: &mut Server, service: &Service, reason: &str, message: &str) {
     let text = format!("{}{reason}{message}", service.uid().unwrap_or_default());
     let hash = text.bytes().fold(5381_u64, |hash, byte| hash.wrapping_mul(33) ^ u64::from(byte));
     let name = format!("{}.{hash:x}", service.name_any());
+    let seconds = jiff::Timestamp::from_second(server.now().as_second()).unwrap();
     let reference = Ref { kind: Kind::Event, namespace: Some(namespace.clone()), name: name.clone() };
     if let Some(Object::Event(event)) = server.get(&reference) {
-        let body = json!({ "count": event.count.unwrap_or(1) + 1 });
+        let body = json!({ "count": event.count.unwrap_or(1) + 1, "lastTimestamp": seconds });
         server.patch(&reference, false, &body, None).unwrap();
         return;
     }
@@ -363,6 +364,7 @@ fn tell(server: &mut Server, service: &Service, reason: &str, message: &str) {
             "kind": "Service", "namespace": namespace, "name": service.name_any(), "uid": service.uid(),
         },
         "reason": reason, "message": message, "type": "Warning", "count": 1,
+        "lastTimestamp": seconds,
     });
     server.create(&super::server::decode(Kind::Event, &event)).unwrap();
 }

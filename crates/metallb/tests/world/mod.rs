@@ -155,8 +155,7 @@ impl World {
 
     /// The objects of a kind that the driver's feeds bring.
     fn heard(&self, kind: Kind) -> impl Iterator<Item = &Object> {
-        let home = self.config.placeholder_namespace.clone();
-        self.server.all(kind).filter(move |object| is_heard(&home, object))
+        self.server.all(kind).filter(|object| is_heard(object))
     }
 
     /// Time passes, and everybody acts on it.
@@ -216,12 +215,9 @@ impl World {
     }
 }
 
-fn is_heard(home: &str, object: &Object) -> bool {
+fn is_heard(object: &Object) -> bool {
     match object {
-        Object::Event(event) => {
-            event.metadata.namespace.as_deref() == Some(home)
-                && event.reason.as_deref() == Some("AllocationFailed")
-        }
+        Object::Event(event) => event.reason.as_deref() == Some("AllocationFailed"),
         _ => true,
     }
 }

@@ -130,9 +130,7 @@ impl World {
     fn hear_one(&mut self) -> bool {
         let Some(change) = self.server.watch.pop_front() else { return false };
         let heard = match &change {
-            Change::Applied(object) | Change::Deleted(object) => {
-                is_heard(&self.config.placeholder_namespace, object)
-            }
+            Change::Applied(object) | Change::Deleted(object) => is_heard(object),
             _ => true,
         };
         if heard {

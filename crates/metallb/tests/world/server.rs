@@ -47,6 +47,8 @@ pub struct Server {
     pub full_namespaces: BTreeSet<String>,
     /// Whether the cluster has no IPv6.
     pub without_v6: bool,
+    /// The sharing keys that Services ever had.
+    pub keys_worn: BTreeSet<String>,
 }
 
 impl Server {
@@ -186,6 +188,8 @@ impl Server {
         self.version += 1;
         value["metadata"]["resourceVersion"] = json!(self.version.to_string());
         let object = decode(reference.kind, &value);
+        let key = value["metadata"]["annotations"].get(api::wellknown::metallb::SHARE);
+        self.keys_worn.extend(key.and_then(Value::as_str).map(str::to_owned));
         self.watch.push_back(Change::Applied(object.clone()));
         self.touched.push(reference.clone());
         self.objects.insert(reference, Stored { value, object: object.clone() });

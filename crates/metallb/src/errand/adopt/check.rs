@@ -12,7 +12,7 @@ use plan::{Brain, Change, Kind, Object};
 use super::{Scene, WISHES, Wish, family, text};
 use crate::decide::class::is_served;
 use crate::decide::inventory::is_observed;
-use crate::decide::service::serviceable;
+use crate::decide::serviceable::serviceable;
 use crate::parse::service::{View, is_our_key};
 use crate::{Config, Driver};
 
