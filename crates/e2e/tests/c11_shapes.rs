@@ -59,6 +59,40 @@ fn c7_port_of_the_placeholder() {
     });
 }
 
+/// `externalTrafficPolicy` and ports change while the Service has the address: no write of ours, no other IP; and every
+/// way back works from each.
+#[test]
+fn c11_switched_while_associated() {
+    rig::run(async |rig| {
+        let (stage, ip) = rig.contended("switched").await;
+        let clash = json!({ "ports": [{ "name": "web", "port": 80 }, { "name": "high", "port": 65535 }] });
+        let rounds = [
+            vec![json!({ "externalTrafficPolicy": "Local" })],
+            vec![json!({ "externalTrafficPolicy": "Local" }), json!({ "externalTrafficPolicy": "Cluster" })],
+            vec![clash.clone()],
+            vec![json!({ "externalTrafficPolicy": "Local" }), clash],
+        ];
+        for edits in rounds {
+            for delete in [false, true] {
+                stage.web("web", "web-ip").await;
+                stage.served("web", &[&ip]).await;
+                for edit in &edits {
+                    rig::patch(&stage.services(), "web", json!({ "spec": edit })).await;
+                }
+                stage.served("web", &[&ip]).await;
+                if !delete {
+                    stage.name_claim("web", None).await;
+                    stage.held(&ip).await;
+                    stage.unserved("web").await;
+                }
+                stage.delete_service("web").await;
+                stage.held(&ip).await;
+            }
+        }
+        stage.finish().await;
+    });
+}
+
 /// G1: one Service with both protocols is the way to DNS on one address.
 #[test]
 fn g1_both_protocols() {

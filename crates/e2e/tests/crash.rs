@@ -6,6 +6,7 @@
 
 mod core;
 mod driver;
+mod gap;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -23,6 +24,7 @@ use tokio::sync::watch;
 use crate::rig::{self, LATE, Own, Rig, Setup, Stage};
 
 static OWN: Own = Own::new("crash");
+static GAP: Own = Own::new("crash-gap");
 /// How long the victim has to have written nothing before a run begins: the writes are counted from there.
 const QUIET: Duration = Duration::from_millis(300);
 /// No flow has so many writes: one that does never ends.
@@ -58,6 +60,25 @@ fn b8_moved() {
     OWN.run(Setup::proxied(), async |rig| kill_after_each_write(rig, &driver::Moved).await);
 }
 
+/// §11: the handoff to a Service by a gap completes, whichever write of the driver was its last.
+#[test]
+fn c11_gap_forward() {
+    GAP.run(through_gaps(), async |rig| kill_after_each_write(rig, &gap::Forward).await);
+}
+
+/// §11: the way back through a gap completes when the Service was deleted, whichever write of the driver was its last.
+#[test]
+fn c11_gap_reverse_deleted() {
+    GAP.run(through_gaps(), async |rig| kill_after_each_write(rig, &gap::Deleted).await);
+}
+
+/// §11: the way back through a gap completes when the annotation was taken off, whichever write of the driver was its
+/// last.
+#[test]
+fn c11_gap_reverse_unannotated() {
+    GAP.run(through_gaps(), async |rig| kill_after_each_write(rig, &gap::Unannotated).await);
+}
+
 /// §12: the teardown of an address with a Service on it completes, whichever write of the driver was its last.
 #[test]
 fn c12_teardown() {
@@ -86,6 +107,10 @@ fn c6_retain() {
 #[test]
 fn c6_delete() {
     OWN.run(Setup::proxied(), async |rig| kill_after_each_write(rig, &core::Delete).await);
+}
+
+fn through_gaps() -> Setup {
+    Setup { driver_args: vec!["--handoff=gap".to_owned()], ..Setup::proxied() }
 }
 
 /// What a flow works on.

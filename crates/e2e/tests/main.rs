@@ -7,6 +7,8 @@ mod b_races;
 mod c10_holding;
 mod c11_admission;
 mod c11_dual;
+mod c11_fights;
+mod c11_gap;
 mod c11_handoff;
 mod c11_refusals;
 mod c11_release;
