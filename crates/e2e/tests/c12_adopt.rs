@@ -195,3 +195,27 @@ fn c12_adopt_refusals() {
         assert_eq!(stage.timeline(ip).await.len(), 1);
     });
 }
+
+/// §12: what a pool that assigned by itself gave away; made a pool for reservations, MetalLB leaves it where it is.
+#[test]
+fn c12_adopt_what_was_assigned_by_itself() {
+    rig::run(async |rig| {
+        let stage = rig.stage("adopt-auto", 1).await;
+        // MetalLB would give of it to every Service of the other tests: a selector keeps it from that.
+        let auto = json!({ "spec": {
+            "autoAssign": true,
+            "serviceAllocation": { "serviceSelectors": [{ "matchLabels": { "adopt": "auto" } }] },
+        }});
+        rig::patch(&stage.pools(), &stage.name, auto).await;
+        let mut service = web();
+        service["metadata"]["labels"] = json!({ "adopt": "auto" });
+        let ips = running(&stage, service, json!({}), json!({})).await;
+        stage.class_says(&stage.name, "False/PoolAutoAssigns").await;
+        let args = ["adopt", "--service", "adopt-auto/web", "--claim", "web-ip"];
+        assert!(rig.errand(&args).await.refused().contains("autoAssign"));
+        let mended = json!({ "spec": { "autoAssign": false, "serviceAllocation": null } });
+        rig::patch(&stage.pools(), &stage.name, mended).await;
+        stage.class_says(&stage.name, "True/Accepted").await;
+        adopt(rig, &stage, &ips).await;
+    });
+}
