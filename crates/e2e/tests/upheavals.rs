@@ -321,7 +321,8 @@ fn j3_metallb_absent_and_a_status_that_flaps() {
         let about = |name: &str| wrote.iter().filter(|write| write.call.name == name).count();
         assert_eq!(about("new"), 0, "{wrote:#?}");
         let name = rig::address_name(&ips[0]);
-        println!("{} writes of the ledger for 20 flips", about(&name));
+        // One condition, and no write at each flip: it was served for longer than it takes to be believed once.
+        assert!(about(&name) <= 6, "{} writes of the ledger for 20 flips", about(&name));
         let events = stage.events(&stage.name, "new", "Associated").await;
         assert_eq!(events.len(), 1, "{events:#?}");
         let after = stage.ledger(&ips[0], "to be there", |_| true).await;

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use api::address::HandoffMode;
-use api::conditions::types;
+use api::conditions::{find, types};
 use api::wellknown::{driver, metallb};
 use api::{IPAddress, Ip};
 use jiff::{SignedDuration, Timestamp};
@@ -32,6 +32,8 @@ use crate::parse::service::{View, sharing_key};
 
 /// A gap that lasts longer is told.
 const LONG: Duration = Duration::from_secs(2);
+/// For so long a Service has been served before it is told that it is not.
+const STEADY: Duration = Duration::from_secs(5);
 
 /// The way to the Service, or the keeping of what it has.
 pub(super) fn forward(
@@ -195,6 +197,16 @@ fn tell_unserved(
             let passed = Duration::try_from(moment.now.duration_since(since)).unwrap_or_default();
             if passed < LONG {
                 plan.retry(LONG.saturating_sub(passed));
+                continue;
+            }
+        }
+        // A status that flaps is no news at each flip.
+        let told = address.status.as_ref().and_then(|status| find(&status.conditions, types::ASSOCIATED));
+        if let Some(told) = told.filter(|told| told.status == "True") {
+            let passed = Duration::try_from(moment.now.duration_since(told.last_transition_time.0));
+            let passed = passed.unwrap_or_default();
+            if passed < STEADY {
+                plan.retry(STEADY.saturating_sub(passed));
                 continue;
             }
         }

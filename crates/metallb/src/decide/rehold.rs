@@ -53,6 +53,10 @@ pub(super) fn clear(
             plan.actions.extend(body.map(|body| placeholder::patch(hold, body)));
         }
     }
+    if service.is_some_and(|service| service.is_deleting()) && all_assigned {
+        // All went as whoever deleted the Service expects it, and the ledger shows it.
+        return;
+    }
     let about = service.filter(|service| !service.is_deleting());
     let object = about.map(|service| Object::Service(Arc::clone(service)));
     let object = object.or_else(|| group.first().map(|address| Object::Address(Arc::clone(address))));

@@ -81,8 +81,11 @@ fn c11_74_pool_narrowed_below_a_live_service_and_back() {
             world.law.gap = true;
             world.patch(&pool_ref("reserved"), json!({ "spec": { "addresses": ["192.0.2.8/32"] } }));
             world.settle();
-            let address = world.address_of(IP);
-            assert_eq!(condition(&address, "Associated").map(|one| one.0), Some("False".into()));
+            // Not at the first flap of the status.
+            let told = |world: &World| condition(&world.address_of(IP), "Associated").map(|one| one.0);
+            assert_eq!(told(world), Some("True".into()));
+            world.pass(6);
+            assert_eq!(told(world), Some("False".into()), "{}", world.last_words(30));
             world.patch(&pool_ref("reserved"), json!({ "spec": { "addresses": ["192.0.2.0/32"] } }));
         },
         |world| world.assert_associated("web", &[IP]),
