@@ -7,6 +7,7 @@
 mod action;
 mod brain;
 mod event;
+mod keep;
 mod many;
 mod object;
 mod store;
@@ -14,6 +15,7 @@ mod store;
 pub use action::{Action, Guard, Plan, Target};
 pub use brain::{Brain, Moment};
 pub use event::{Event, EventType};
+pub use keep::{Keep, Kept, take_in};
 pub use many::Many;
 pub use object::{Change, Kind, Object, Ref};
 pub use store::{Store, is_older};

@@ -205,3 +205,14 @@ pub enum Change {
     /// A complete list of one kind (a watch began anew): what is not in it is gone.
     Replaced(Kind, Vec<Object>),
 }
+
+impl Change {
+    /// The kind of the objects it is about.
+    pub const fn kind(&self) -> Kind {
+        match self {
+            Self::Applied(object) | Self::Deleted(object) => object.kind(),
+            Self::Gone { reference, .. } => reference.kind,
+            Self::Replaced(kind, _) => *kind,
+        }
+    }
+}

@@ -1,155 +1,123 @@
 //! Taking in changes: the stores, the secondary keys, and which keys become dirty.
 
-use std::collections::HashSet;
-use std::sync::Arc;
-
 use api::{AddressName, ClaimKey, IPAddress, IPAddressClaim, IPAddressClass, ServiceKey};
 use k8s_openapi::api::core::v1::{Namespace, Service};
 use kube::ResourceExt;
 use kube::core::DynamicObject;
-use plan::{Change, Kind, Object, Ref};
+use plan::{Change, Keep, Kind, Object, Store, take_in};
 
 use super::Index;
 use super::secondary::Dirty;
 use crate::Key;
-use crate::parse::service::View;
 
 impl Index {
     /// Takes in a change and tells which keys it made dirty.
     pub fn apply(&mut self, change: Change) -> Vec<Key> {
         let mut dirty = Dirty::new();
-        match change {
-            Change::Applied(object) => self.applied(object, &mut dirty),
-            Change::Deleted(object) => self.deleted(&object, &mut dirty),
-            Change::Gone { reference, uid } => self.gone(&reference, &uid, &mut dirty),
-            Change::Replaced(kind, objects) => self.replaced(kind, objects, &mut dirty),
+        match change.kind() {
+            Kind::Class => take_in::<IPAddressClass, _>(self, change, &mut dirty),
+            Kind::Address => take_in::<IPAddress, _>(self, change, &mut dirty),
+            Kind::Claim => take_in::<IPAddressClaim, _>(self, change, &mut dirty),
+            Kind::Service => {
+                let listed = matches!(change, Change::Replaced(..));
+                take_in::<Service, _>(self, change, &mut dirty);
+                if listed {
+                    self.services_were_listed();
+                }
+            }
+            Kind::Namespace => take_in::<Namespace, _>(self, change, &mut dirty),
+            Kind::Pool => take_in::<DynamicObject, _>(self, change, &mut dirty),
+            Kind::Event => self.heard(change, &mut dirty),
         }
         dirty.into_iter().collect()
     }
 
-    fn applied(&mut self, object: Object, dirty: &mut Dirty) {
-        match object {
-            Object::Class(new) => {
-                let key = new.name_any();
-                if let Some(old) = self.classes.put(key, Arc::clone(&new)) {
-                    self.class_changed(old.as_deref(), Some(&new), dirty);
-                }
+    /// Events are not kept: what they say is.
+    fn heard(&mut self, change: Change, dirty: &mut Dirty) {
+        let told = match change {
+            Change::Applied(object) => vec![object],
+            Change::Replaced(_, objects) => objects,
+            Change::Deleted(Object::Event(event)) => return self.failure_expired(&event),
+            Change::Deleted(_) | Change::Gone { .. } => return,
+        };
+        for object in told {
+            if let Object::Event(event) = object {
+                self.failed(&event, dirty);
             }
-            Object::Address(new) => {
-                if let Some(old) = self.addresses.put(new.key(), Arc::clone(&new)) {
-                    self.address_changed(old.as_deref(), Some(&new), dirty);
-                }
-            }
-            Object::Claim(new) => {
-                if let Some(old) = self.claims.put(new.key(), Arc::clone(&new)) {
-                    self.claim_changed(old.as_deref(), Some(&new), dirty);
-                }
-            }
-            Object::Service(new) => {
-                if let Some(old) = self.services.put(View::key(&*new), Arc::clone(&new)) {
-                    self.service_changed(old.as_deref(), Some(&new), dirty);
-                }
-            }
-            Object::Namespace(new) => {
-                if let Some(old) = self.namespaces.put(new.name_any(), Arc::clone(&new)) {
-                    self.namespace_changed(old.as_deref(), Some(&new), dirty);
-                }
-            }
-            Object::Pool(new) => {
-                if self.raw_pools.put(new.name_any(), Arc::clone(&new)).is_some() {
-                    let pool = self.pool_among_namespaces(&new);
-                    self.pool_changed(&new.name_any(), Some(&pool), dirty);
-                }
-            }
-            Object::Event(new) => self.failed(&new, dirty),
         }
     }
+}
 
-    fn deleted(&mut self, object: &Object, dirty: &mut Dirty) {
-        match object {
-            Object::Class(object) => {
-                let old = self.classes.deleted(&object.name_any(), object);
-                self.class_changed(old.as_deref(), None, dirty);
-            }
-            Object::Address(object) => {
-                let old = self.addresses.deleted(&object.key(), object);
-                self.address_changed(old.as_deref(), None, dirty);
-            }
-            Object::Claim(object) => {
-                let old = self.claims.deleted(&object.key(), object);
-                self.claim_changed(old.as_deref(), None, dirty);
-            }
-            Object::Service(object) => {
-                let old = self.services.deleted(&View::key(&**object), object);
-                self.service_changed(old.as_deref(), None, dirty);
-            }
-            Object::Namespace(object) => {
-                let old = self.namespaces.deleted(&object.name_any(), object);
-                self.namespace_changed(old.as_deref(), None, dirty);
-            }
-            Object::Pool(object) => {
-                if self.raw_pools.deleted(&object.name_any(), object).is_some() {
-                    self.pool_changed(&object.name_any(), None, dirty);
-                }
-            }
-            Object::Event(object) => self.failure_expired(object),
-        }
+impl Keep<IPAddressClass> for Index {
+    type Dirty = Dirty;
+
+    fn store(&mut self) -> &mut Store<String, IPAddressClass> {
+        &mut self.classes
     }
 
-    fn gone(&mut self, reference: &Ref, uid: &str, dirty: &mut Dirty) {
-        let namespace = reference.namespace.clone().unwrap_or_default();
-        match reference.kind {
-            Kind::Address => {
-                let old = self.addresses.gone(&AddressName::new(&reference.name), uid);
-                self.address_changed(old.as_deref(), None, dirty);
-            }
-            Kind::Service => {
-                let old = self.services.gone(&ServiceKey::new(namespace, &reference.name), uid);
-                self.service_changed(old.as_deref(), None, dirty);
-            }
-            Kind::Claim => {
-                let old = self.claims.gone(&ClaimKey::new(namespace, &reference.name), uid);
-                self.claim_changed(old.as_deref(), None, dirty);
-            }
-            Kind::Class => {
-                let old = self.classes.gone(&reference.name, uid);
-                self.class_changed(old.as_deref(), None, dirty);
-            }
-            // Never deleted by us.
-            Kind::Namespace | Kind::Event | Kind::Pool => {}
-        }
+    fn changed(&mut self, old: Option<&IPAddressClass>, new: Option<&IPAddressClass>, dirty: &mut Dirty) {
+        self.class_changed(old, new, dirty);
+    }
+}
+
+impl Keep<IPAddress> for Index {
+    type Dirty = Dirty;
+
+    fn store(&mut self) -> &mut Store<AddressName, IPAddress> {
+        &mut self.addresses
     }
 
-    fn replaced(&mut self, kind: Kind, objects: Vec<Object>, dirty: &mut Dirty) {
-        macro_rules! sweep {
-            ($store:ident, $variant:ident, $key:expr) => {{
-                let key = $key;
-                let listed: HashSet<_> = objects
-                    .iter()
-                    .filter_map(|object| match object {
-                        Object::$variant(object) => Some(key(&**object)),
-                        _ => None,
-                    })
-                    .collect();
-                for (_, object) in self.$store.missing_from(&listed) {
-                    self.deleted(&Object::$variant(object), dirty);
-                }
-            }};
-        }
-        match kind {
-            Kind::Class => sweep!(classes, Class, |object: &IPAddressClass| object.name_any()),
-            Kind::Address => sweep!(addresses, Address, IPAddress::key),
-            Kind::Claim => sweep!(claims, Claim, IPAddressClaim::key),
-            Kind::Service => sweep!(services, Service, |object: &Service| View::key(object)),
-            Kind::Pool => sweep!(raw_pools, Pool, |object: &DynamicObject| object.name_any()),
-            Kind::Namespace => sweep!(namespaces, Namespace, |object: &Namespace| object.name_any()),
-            Kind::Event => {}
-        }
-        for object in objects {
-            self.applied(object, dirty);
-        }
-        if kind == Kind::Service {
-            self.services_were_listed();
-        }
+    fn changed(&mut self, old: Option<&IPAddress>, new: Option<&IPAddress>, dirty: &mut Dirty) {
+        self.address_changed(old, new, dirty);
+    }
+}
+
+impl Keep<IPAddressClaim> for Index {
+    type Dirty = Dirty;
+
+    fn store(&mut self) -> &mut Store<ClaimKey, IPAddressClaim> {
+        &mut self.claims
+    }
+
+    fn changed(&mut self, old: Option<&IPAddressClaim>, new: Option<&IPAddressClaim>, dirty: &mut Dirty) {
+        self.claim_changed(old, new, dirty);
+    }
+}
+
+impl Keep<Service> for Index {
+    type Dirty = Dirty;
+
+    fn store(&mut self) -> &mut Store<ServiceKey, Service> {
+        &mut self.services
+    }
+
+    fn changed(&mut self, old: Option<&Service>, new: Option<&Service>, dirty: &mut Dirty) {
+        self.service_changed(old, new, dirty);
+    }
+}
+
+impl Keep<Namespace> for Index {
+    type Dirty = Dirty;
+
+    fn store(&mut self) -> &mut Store<String, Namespace> {
+        &mut self.namespaces
+    }
+
+    fn changed(&mut self, old: Option<&Namespace>, new: Option<&Namespace>, dirty: &mut Dirty) {
+        self.namespace_changed(old, new, dirty);
+    }
+}
+
+impl Keep<DynamicObject> for Index {
+    type Dirty = Dirty;
+
+    fn store(&mut self) -> &mut Store<String, DynamicObject> {
+        &mut self.raw_pools
+    }
+
+    fn changed(&mut self, old: Option<&DynamicObject>, new: Option<&DynamicObject>, dirty: &mut Dirty) {
+        let Some(name) = old.or(new).map(ResourceExt::name_any) else { return };
+        let pool = new.map(|new| self.pool_among_namespaces(new));
+        self.pool_changed(&name, pool.as_ref(), dirty);
     }
 }
