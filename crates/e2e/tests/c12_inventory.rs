@@ -4,6 +4,7 @@ use api::address::AddressPhase;
 use api::claim::ClaimPhase;
 use api::wellknown::{CLAIM, driver, metallb};
 use kube::ResourceExt;
+use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 
 use crate::rig::{self, Stage, load_balancer};
@@ -98,6 +99,33 @@ fn l3_a_tenant_draws_from_the_reserved_pool() {
         stage.event("late", "PoolExhausted").await;
         stage.delete_service("new").await;
         let ip = stage.bound("late").await;
+        stage.held(&ip).await;
+        stage.assert_at_rest().await;
+    });
+}
+
+/// L2: a forged status on an address that nobody has is taken for an assignment by MetalLB; whoever has it then is written
+/// down, and a claim is not given that address.
+#[test]
+fn l2_forged_status_on_a_free_address_is_observed() {
+    rig::run(async |rig| {
+        let stage = rig.stage("forged-free", 1).await;
+        stage.delete_with_claims().await;
+        stage.claim("web-ip").await;
+        let ip = stage.bound("web-ip").await;
+        stage.held(&ip).await;
+        stage.delete_claim("web-ip").await;
+        rig::gone(&stage.addresses(), &rig::address_name(&ip)).await;
+        stage.service(load_balancer("forger", json!({}))).await;
+        stage.event("forger", "AllocationFailed").await;
+        let status = json!({ "status": { "loadBalancer": { "ingress": [{ "ip": ip }] } } });
+        let patch = Patch::Merge(status);
+        stage.services().patch_status("forger", &PatchParams::default(), &patch).await.unwrap();
+        noted(&stage, &ip, "forger").await;
+        stage.claim("late").await;
+        stage.event("late", "PoolExhausted").await;
+        stage.delete_service("forger").await;
+        assert_eq!(stage.bound("late").await, ip);
         stage.held(&ip).await;
         stage.assert_at_rest().await;
     });

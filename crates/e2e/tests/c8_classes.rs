@@ -1,5 +1,6 @@
 //! Contract §8 and cases H5, H6: classes that are refused, deleted, defaulted.
 
+use api::address::AddressPhase;
 use api::claim::ClaimPhase;
 use api::wellknown::DEFAULT_CLASS;
 use kube::ResourceExt;
@@ -156,7 +157,13 @@ fn c8_pool_named_twice() {
 #[test]
 fn h5_class_deleted() {
     rig::run(async |rig| {
-        let stage = rig.stage("class-deleted", 3).await;
+        let stage = rig.stage("class-deleted", 4).await;
+        // One that was released under Retain, before the class changed its policy.
+        stage.claim("gone-ip").await;
+        let released = stage.bound("gone-ip").await;
+        stage.held(&released).await;
+        stage.delete_claim("gone-ip").await;
+        stage.address_is(&released, AddressPhase::Released).await;
         stage.delete_with_claims().await;
         for claim in ["held-ip", "web-ip"] {
             stage.claim(claim).await;
@@ -172,6 +179,8 @@ fn h5_class_deleted() {
         stage.claim_says("late", "ClassResolved", "False/ClassNotFound").await;
         stage.assert_at_rest().await;
         stage.claim_is("held-ip", ClaimPhase::Bound).await;
+        stage.address_is(&released, AddressPhase::Released).await;
+        stage.held(&released).await;
 
         let placeholder = stage.placeholders_of(&held).await.pop().unwrap();
         rig::delete(&stage.placeholders(), &placeholder.name_any()).await;
