@@ -1,6 +1,7 @@
 //! How addresses go from their holds to N Services, and back.
 
 mod laps;
+mod rest;
 mod scene;
 
 use std::collections::BTreeMap;
@@ -8,11 +9,12 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
 use api::address::Handoff;
-use devcluster::{Cluster, Controllers, Holders, Options, Witness};
+use devcluster::{Cluster, Controllers, Holders, Options, Part, Witness};
 use serde_json::{Value, json};
 
 use super::meter::{self, rounded};
 use laps::Meters;
+use rest::Rest;
 use scene::Scene;
 
 /// N claims bound and held, N Services that name them, all served, all deleted, all held again.
@@ -21,11 +23,11 @@ pub(super) struct Args {
     /// How many Services.
     #[arg(long, value_name = "N", default_value_t = 500)]
     services: u32,
-    /// How many other claims are bound and held meanwhile. The Services then come one after another: each as soon as
-    /// the handoff before it is over.
+    /// How many other claims are bound and held meanwhile. The Services then come one after another: each when the
+    /// handoff before it is over and MetalLB is at rest again.
     #[arg(long, value_name = "H")]
     holds: Option<u32>,
-    /// How many Services come in a second, whether or not the handoffs before them are over.
+    /// How many Services come in a second, whether or not the handoffs before them are over and MetalLB is at rest.
     #[arg(long, value_name = "R")]
     rate: Option<f64>,
     /// Take MetalLB as it is, with a client that asks for at most 20 changes a second (until v0.15; k8s 1.30 and newer
@@ -41,7 +43,7 @@ pub(super) struct Args {
 #[derive(Clone, Copy)]
 enum Pace {
     AtOnce,
-    OneByOne,
+    AtRest,
     Every(Duration),
 }
 
@@ -49,7 +51,7 @@ impl Args {
     fn pace(&self) -> Pace {
         match (self.rate, self.holds) {
             (Some(rate), _) => Pace::Every(Duration::from_secs_f64(1.0 / rate.max(0.001))),
-            (None, Some(_)) => Pace::OneByOne,
+            (None, Some(_)) => Pace::AtRest,
             (None, None) => Pace::AtOnce,
         }
     }
@@ -70,7 +72,8 @@ impl Args {
 
         eprintln!("binding {} claims", services + holds);
         let lap = meters.lap().await?;
-        let scene = Scene::set(&cluster, services, holds).await?;
+        let rest = Rest::of(cluster.process(Part::Metallb)?.log_path().to_owned());
+        let scene = Scene::set(&cluster, services, holds, rest).await?;
         let bind = meters.end(&lap).await?;
 
         eprintln!("bound and held in {:.2} s; making {services} Services", bind.seconds);
@@ -97,8 +100,9 @@ impl Args {
             "associate": associate.told(services),
             "disassociate": disassociate.told(services),
             "both": both.told(services),
-            "annotation_to_ip_ms": meter::spread(scene.waits(&asked, &timelines, true)?),
-            "deletion_to_hold_ms": meter::spread(scene.waits(&deleted, &timelines, false)?),
+            "annotation_to_ip_ms": meter::spread(scene.waits(&asked.at, &timelines, true)?),
+            "deletion_to_hold_ms": meter::spread(scene.waits(&deleted.at, &timelines, false)?),
+            "metallb_at_work_ms": { "associate": meter::spread(asked.work), "disassociate": meter::spread(deleted.work) },
             "unheld_ms": { "ledger": told_unheld(&ledger)?, "watch": seen_unheld(&scene, &timelines) },
             "rss_mb": rounded(meter::peak_rss_mb(meters.driver.pid)?),
         });

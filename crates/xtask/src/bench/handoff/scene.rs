@@ -20,6 +20,7 @@ use serde_json::json;
 
 use super::super::load::{self, AT_ONCE, object};
 use super::Pace;
+use super::rest::Rest;
 
 const TENANT: &str = "tenant";
 /// What other claims are named by; no Service comes for them.
@@ -38,6 +39,15 @@ pub(super) struct Scene {
     count: usize,
     /// The IPs by number of claim and Service.
     ips: Vec<Ip>,
+    rest: Rest,
+}
+
+/// What was asked for.
+pub(super) struct Asked {
+    /// When each Service was.
+    pub(super) at: Vec<Instant>,
+    /// For how long MetalLB was at work for each; nothing where that is not told apart.
+    pub(super) work: Vec<Duration>,
 }
 
 fn name(number: usize) -> String {
@@ -61,7 +71,7 @@ fn has_gone(address: &IPAddress, forth: bool) -> bool {
 
 impl Scene {
     /// Makes the class, its pool and the claims, and waits until all are bound and held.
-    pub(super) async fn set(cluster: &Cluster, services: u32, holds: u32) -> Result<Self> {
+    pub(super) async fn set(cluster: &Cluster, services: u32, holds: u32, rest: Rest) -> Result<Self> {
         let client = cluster.admin();
         let last = FIRST + services + holds + SPARE - 1;
         let range = format!("{}-{}", Ipv4Addr::from(FIRST), Ipv4Addr::from(last));
@@ -76,6 +86,7 @@ impl Scene {
             services: Api::namespaced(client, TENANT),
             count: usize::try_from(services + holds)?,
             ips: Vec::new(),
+            rest,
         };
         let named =
             (0..services as usize).map(name).chain((0..holds).map(|number| format!("{OTHER}{number:05}")));
@@ -98,30 +109,34 @@ impl Scene {
         self.ips.iter().map(Ip::to_string)
     }
 
-    /// Makes the Services, or deletes them, and waits until every handoff is over. Returns when each was asked for.
-    pub(super) async fn change(&self, pace: Pace, forth: bool) -> Result<Vec<Instant>> {
-        let asked: Vec<Instant> = match pace {
+    /// Makes the Services, or deletes them, and waits until every handoff is over.
+    pub(super) async fn change(&self, pace: Pace, forth: bool) -> Result<Asked> {
+        let mut work = Vec::new();
+        let at: Vec<Instant> = match pace {
             Pace::AtOnce => {
                 let ask = |number| self.ask(number, forth);
                 stream::iter(0..self.ips.len()).map(ask).buffered(AT_ONCE).try_collect().await?
             }
-            Pace::OneByOne => {
-                let mut asked = Vec::new();
+            Pace::AtRest => {
+                let mut at = Vec::new();
+                self.rest.wait(Instant::now()).await?;
                 for (number, ip) in self.ips.iter().enumerate() {
-                    asked.push(self.ask(number, forth).await?);
+                    let asked = self.ask(number, forth).await?;
                     let gone = |address: Option<&IPAddress>| address.is_some_and(|it| has_gone(it, forth));
                     await_condition(self.addresses.clone(), ip.object_name().as_str(), gone).await?;
+                    work.push(self.rest.wait(asked).await?);
+                    at.push(asked);
                 }
-                asked
+                at
             }
             Pace::Every(pause) => {
                 let mut ticks = tokio::time::interval(pause);
-                let mut asked = Vec::new();
+                let mut at = Vec::new();
                 for number in 0..self.ips.len() {
                     ticks.tick().await;
-                    asked.push(self.ask(number, forth).await?);
+                    at.push(self.ask(number, forth).await?);
                 }
-                asked
+                at
             }
         };
         let others = |address: &IPAddress| {
@@ -131,7 +146,7 @@ impl Scene {
         load::all(&self.addresses, "finished handoffs", self.count, done).await?;
         let left = if forth { self.ips.len() } else { 0 };
         load::all(&self.services, "Services", left, |_| true).await?;
-        Ok(asked)
+        Ok(Asked { at, work })
     }
 
     async fn ask(&self, number: usize, forth: bool) -> Result<Instant> {
