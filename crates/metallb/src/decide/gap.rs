@@ -22,9 +22,9 @@ use plan::{Action, Moment, Object, Plan};
 use super::Unit;
 use super::address::arm;
 use super::ledger::{Edit, HANDING_OVER, is_under_way};
-use super::marks::{banish, dress, ips, is_pin_ours, our_key, undress};
+use super::marks::{banish, dress, ips, is_pin_ours, our_key};
 use super::placeholder::{self, Beside};
-use super::rehold::clear;
+use super::rehold::rehold;
 use super::unholdable::is_unholdable;
 use crate::index::Index;
 use crate::parse::service::{View, sharing_key};
@@ -160,15 +160,7 @@ pub(super) fn reverse(
     let shown = service.ingress();
     let ours = is_pin_ours(service, group);
     if !ips(group).iter().any(|ip| shown.contains(ip)) {
-        let mut cleared = Plan::default();
-        clear(index, unit, Some(service), group, moment, &mut cleared);
-        // A placeholder that is missing comes first: everything else can wait for a moment.
-        let (first, rest): (Vec<_>, Vec<_>) =
-            cleared.actions.into_iter().partition(|action| matches!(action, Action::Create { .. }));
-        plan.actions.extend(first);
-        plan.actions.extend(undress(service, ours, true));
-        plan.actions.extend(rest);
-        plan.standing.extend(cleared.standing);
+        rehold(index, unit, service, group, moment, plan);
         return;
     }
     let mut ready = true;

@@ -77,36 +77,17 @@ impl<'a> Edit<'a> {
 
     /// Records that the Service has the address from now on; the handoff begins.
     pub fn associate(&mut self, service: &Service, mode: HandoffMode, from: &str, now: Timestamp) {
-        let key = View::key(service);
-        self.new.associated_to = Some(api::address::AssociatedTo {
-            kind: "Service".to_owned(),
-            namespace: key.namespace.clone(),
-            name: key.name.clone(),
-            uid: Some(service.object_uid().to_owned()),
-        });
         self.new.last_handoff = Some(Handoff {
             direction: HandoffDirection::Associate,
             mode,
             from: from.to_owned(),
-            to: key.to_string(),
+            to: View::key(service).to_string(),
             started_at: MicroTime(now),
             finished_at: None,
             unheld_milliseconds: None,
             trace_id: None,
         });
-        self.begin_history(key, service.object_uid(), now);
-    }
-
-    fn begin_history(&mut self, key: ServiceKey, uid: &str, now: Timestamp) {
-        let line = Association {
-            namespace: key.namespace,
-            name: key.name,
-            uid: uid.to_owned(),
-            since: MicroTime(now),
-            until: None,
-        };
-        self.new.association_history.insert(0, line);
-        self.new.association_history.truncate(HISTORY);
+        self.observed(service, now);
     }
 
     /// The placeholder is told to go before the Service has the address: nobody has it from this moment on, and
@@ -188,16 +169,19 @@ impl<'a> Edit<'a> {
         }
     }
 
-    /// Notes that the Service has the address, without a claim.
+    /// Notes that the Service has the address from now on, whether or not by a handoff.
     pub fn observed(&mut self, service: &Service, now: Timestamp) {
-        let key = View::key(service);
+        let ServiceKey { namespace, name } = View::key(service);
+        let uid = service.object_uid().to_owned();
         self.new.associated_to = Some(api::address::AssociatedTo {
             kind: "Service".to_owned(),
-            namespace: key.namespace.clone(),
-            name: key.name.clone(),
-            uid: Some(service.object_uid().to_owned()),
+            namespace: namespace.clone(),
+            name: name.clone(),
+            uid: Some(uid.clone()),
         });
-        self.begin_history(key, service.object_uid(), now);
+        let line = Association { namespace, name, uid, since: MicroTime(now), until: None };
+        self.new.association_history.insert(0, line);
+        self.new.association_history.truncate(HISTORY);
     }
 
     /// Moves the address into another phase.

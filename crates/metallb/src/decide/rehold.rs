@@ -81,8 +81,8 @@ pub(super) fn bury(
     clear(index, unit, None, group, moment, plan);
 }
 
-/// The holder is no longer a load balancer: the API server has freed the IP already, so it is held again at
-/// once.
+/// The holder has the IP no more, for good: it is no longer a load balancer, so that the API server has freed the IP, or
+/// it was told to let go in a gap. The address is held again at once.
 pub(super) fn rehold(
     index: &Index,
     unit: &Unit,
