@@ -26,7 +26,7 @@ fn refused(setup: &Setup, annotations: Value, spec: Value, words: &str, remedy: 
     for pace in [Pace::Eager, Pace::Stale, Pace::Shuffled(1)] {
         let mut world = setup.world(pace);
         let mut all = json!({ CLAIM: "web-ip" });
-        crate::world::server::merge(&mut all, &annotations);
+        sim::server::merge(&mut all, &annotations);
         world.create(service("web", all, spec.clone()));
         world.settle();
         let as_made = world.service("web").metadata.annotations;

@@ -12,8 +12,8 @@ use rstest::rstest;
 use serde_json::json;
 
 use crate::world::build::{IP, IP6, Setup, service};
-use crate::world::metallb::NAMESPACE;
 use crate::world::{Pace, World, crash};
+use sim::metallb::NAMESPACE;
 
 macro_rules! all {
     ($world:ident, $kind:ident) => {

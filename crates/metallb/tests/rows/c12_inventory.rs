@@ -98,7 +98,7 @@ fn c12_43_a_service_that_names_a_claim_waits_for_it() {
 #[test]
 fn c12_44_pools_and_classes_that_come_later() {
     let mut world = World::new(Config::default(), Pace::Eager);
-    for name in ["tenant-a", crate::world::build::HOME, crate::world::metallb::NAMESPACE] {
+    for name in ["tenant-a", crate::world::build::HOME, sim::metallb::NAMESPACE] {
         world.create(crate::world::build::namespace(name, json!({})));
     }
     world.create(pool("reserved", json!({ "addresses": ["192.0.2.0/32"], "autoAssign": false })));

@@ -25,7 +25,7 @@ pub fn namespace(name: &str, labels: Value) -> Namespace {
 pub fn pool(name: &str, spec: Value) -> DynamicObject {
     read(json!({
         "apiVersion": "metallb.io/v1beta1", "kind": "IPAddressPool",
-        "metadata": { "namespace": super::metallb::NAMESPACE, "name": name }, "spec": spec,
+        "metadata": { "namespace": sim::metallb::NAMESPACE, "name": name }, "spec": spec,
     }))
 }
 
@@ -62,7 +62,7 @@ pub fn service_in(namespace: &str, name: &str, annotations: Value, spec: Value) 
     let mut whole = json!({
         "type": "LoadBalancer", "selector": { "app": name }, "ports": [{ "port": 80 }],
     });
-    super::server::merge(&mut whole, &spec);
+    sim::server::merge(&mut whole, &spec);
     let meta = json!({ "namespace": namespace, "name": name, "annotations": annotations });
     read(json!({ "metadata": meta, "spec": whole }))
 }
@@ -89,7 +89,7 @@ pub fn address_ref(name: &str) -> Ref {
 }
 
 pub fn pool_ref(name: &str) -> Ref {
-    let namespace = Some(super::metallb::NAMESPACE.to_owned());
+    let namespace = Some(sim::metallb::NAMESPACE.to_owned());
     Ref { kind: plan::Kind::Pool, namespace, name: name.to_owned() }
 }
 
@@ -136,7 +136,7 @@ impl Setup {
     /// Namespaces, the pool and the class; nothing is asked for yet.
     pub fn empty(&self, pace: Pace) -> World {
         let mut world = World::new(self.config.clone(), pace);
-        for name in ["tenant-a", "tenant-b", HOME, super::metallb::NAMESPACE] {
+        for name in ["tenant-a", "tenant-b", HOME, sim::metallb::NAMESPACE] {
             world.create(namespace(name, json!({ "name": name })));
         }
         world.create(pool("reserved", json!({ "addresses": self.addresses, "autoAssign": false })));

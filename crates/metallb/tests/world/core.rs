@@ -10,7 +10,7 @@ use kube::ResourceExt;
 use plan::{Kind, Object, Ref};
 use serde_json::{Value, json};
 
-use super::server::Server;
+use sim::server::Server;
 
 /// Works until nothing is left to do.
 pub fn run(server: &mut Server) {

@@ -11,7 +11,7 @@ use plan::{Action, Kind, Object, Ref};
 use serde_json::Value;
 
 use super::World;
-use super::server::{Server, merge};
+use sim::server::{Server, merge};
 
 #[derive(Clone, Default)]
 pub struct Law {
@@ -202,7 +202,7 @@ fn address(old: &Value, new: &Value, status: bool, fresh: bool) {
 
 fn service(config: &Config, target: &plan::Target, old: &Value, new: &Value, status: bool, body: &Value) {
     assert!(!status, "writes the status of {}", target.reference);
-    let Object::Service(before) = super::server::decode(Kind::Service, old) else { unreachable!() };
+    let Object::Service(before) = sim::server::decode(Kind::Service, old) else { unreachable!() };
     if is_placeholder(config, &before) {
         return;
     }

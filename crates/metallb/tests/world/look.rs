@@ -12,7 +12,7 @@ use plan::{Kind, Object, Ref};
 
 use super::World;
 use super::build::{HOME, key};
-use super::metallb::ingress;
+use sim::metallb::ingress;
 
 impl World {
     pub fn addresses(&self) -> Vec<Arc<IPAddress>> {

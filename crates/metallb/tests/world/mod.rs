@@ -1,18 +1,13 @@
 //! A small world in memory: an API server, MetalLB, a stand-in for the core, and the driver under test. Single
 //! threaded; the same run gives the same world.
 
-pub mod books;
 pub mod build;
-pub mod chance;
 pub mod core;
 pub mod crash;
-mod defaults;
 pub mod law;
 pub mod look;
-pub mod metallb;
 pub mod render;
 pub mod run;
-pub mod server;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,10 +16,10 @@ use jiff::{SignedDuration, Timestamp};
 use plan::{Brain, Change, Event, Kind, Object, Ref};
 use serde_json::Value;
 
-use chance::Chance;
 use law::Law;
-use metallb::MetalLb;
-use server::Server;
+use sim::chance::Chance;
+use sim::metallb::MetalLb;
+use sim::server::Server;
 
 /// When MetalLB and the core act, and when the driver hears of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -182,7 +177,7 @@ impl World {
     }
 
     fn entropy(&mut self) -> u128 {
-        u128::from(self.chance.next()) << 64 | u128::from(self.chance.next())
+        u128::from(self.chance.bits()) << 64 | u128::from(self.chance.bits())
     }
 
     /// A tenant or an admin creates an object.

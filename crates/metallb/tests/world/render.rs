@@ -4,7 +4,7 @@ use api::wellknown::driver;
 use plan::Action;
 use serde_json::{Value, json};
 
-use super::server::encode;
+use sim::server::encode;
 
 /// One line an action.
 pub fn line(action: &Action) -> String {

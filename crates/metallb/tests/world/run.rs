@@ -8,8 +8,8 @@ use jiff::SignedDuration;
 use plan::{Action, Brain, Change, Event, Kind, Moment, Ref, Target};
 
 use super::law::Law;
-use super::server::{Answer, Refusal};
 use super::{Pace, World, core, is_heard, render};
+use sim::server::{Answer, Refusal};
 
 /// The versions that the actions of one plan have made so far.
 type Written = BTreeMap<Ref, (String, String)>;

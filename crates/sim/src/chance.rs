@@ -9,7 +9,7 @@ impl Chance {
     }
 
     /// The next 64 bits (`splitmix64`).
-    pub fn next(&mut self) -> u64 {
+    pub fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -19,6 +19,6 @@ impl Chance {
 
     /// A number below `limit`, which is not 0.
     pub fn below(&mut self, limit: usize) -> usize {
-        usize::try_from(self.next() % u64::try_from(limit).unwrap()).unwrap()
+        usize::try_from(self.bits() % u64::try_from(limit).unwrap()).unwrap()
     }
 }

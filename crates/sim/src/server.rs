@@ -6,7 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 use plan::{Change, Kind, Object, Ref};
 use serde_json::{Map, Value, json};
 
-use super::defaults;
+use crate::defaults;
 
 /// Why a write was not done.
 #[derive(Clone, Debug)]

@@ -12,9 +12,9 @@ use kube::ResourceExt;
 use plan::{Kind, Object, Ref};
 use serde_json::{Value, json};
 
-use super::books::{Books, Pool, Request};
-use super::chance::Chance;
-use super::server::Server;
+use crate::books::{Books, Pool, Request};
+use crate::chance::Chance;
+use crate::server::Server;
 
 /// Where MetalLB and the pools live.
 pub const NAMESPACE: &str = "metallb-system";
@@ -366,7 +366,7 @@ fn tell(server: &mut Server, service: &Service, reason: &str, message: &str) {
         "reason": reason, "message": message, "type": "Warning", "count": 1,
         "lastTimestamp": seconds,
     });
-    server.create(&super::server::decode(Kind::Event, &event)).unwrap();
+    server.create(&crate::server::decode(Kind::Event, &event)).unwrap();
 }
 
 pub fn ingress(service: &Service) -> Vec<String> {
