@@ -1,12 +1,13 @@
 //! The vocabulary of writes: actions, preconditions, plans, keys. No I/O.
 //!
 //! A brain ([`Brain`]) keeps an index of what the watches told, and answers each dirty key with a [`Plan`].
-//! The runtime carries a plan out, action by action, and feeds the API server's answers back. A plan leaves
-//! the executor no choice to make.
+//! An [`Execution`] says which calls carry a plan out, action by action, and what their answers mean; the runtime
+//! makes the calls and feeds the answers back. A plan leaves the executor no choice to make.
 
 mod action;
 mod brain;
 mod event;
+mod execution;
 mod keep;
 mod many;
 mod object;
@@ -15,6 +16,7 @@ mod store;
 pub use action::{Action, Guard, Plan, Target};
 pub use brain::{Brain, Moment};
 pub use event::{Event, EventType};
+pub use execution::{Call, Execution, Outcome, Reply, Verdict, was_the_last_write};
 pub use keep::{Keep, Kept, take_in};
 pub use many::Many;
 pub use object::{Change, Kind, Object, Ref};

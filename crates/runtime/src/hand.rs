@@ -6,10 +6,10 @@ use k8s_openapi::api::coordination::v1::Lease;
 use kube::api::{Api, GetParams, ListParams, Patch, PatchParams};
 use kube::core::{ApiResource, DynamicObject, GroupVersionKind, ObjectList};
 use kube::{Client, ResourceExt};
-use plan::{Action, Change, Kind, Object, Ref};
+use plan::{Action, Change, Kind, Object, Outcome, Ref, Verdict};
 use serde_json::{Value, json};
 
-use crate::apply::{Absorb, Applier, Outcome, Verdict, judge};
+use crate::apply::{Absorb, Applier, judge};
 use crate::events::Writer;
 use crate::explain::with_causes;
 use crate::leader::{self, Leadership};

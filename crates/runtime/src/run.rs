@@ -5,14 +5,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use plan::{Brain, Change, Moment, Plan};
+use plan::{Brain, Change, Moment, Outcome, Plan};
 use tokio::sync::watch;
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::admin::{self, ListenError};
-use crate::apply::{Absorb, Applier, Outcome};
+use crate::apply::{Absorb, Applier};
 use crate::caches::Caches;
 use crate::events::{Standing, Writer};
 use crate::leader::{Elector, Ended, Leadership};

@@ -103,14 +103,6 @@ impl Answer {
     }
 }
 
-/// Whether a write left nothing of the object: it was being deleted and lost its last finalizer.
-pub(crate) fn was_the_last_write(object: &Object) -> bool {
-    let meta = object.meta();
-    meta.deletion_timestamp.is_some()
-        && meta.finalizers.as_ref().is_none_or(Vec::is_empty)
-        && meta.deletion_grace_period_seconds.unwrap_or_default() == 0
-}
-
 #[cfg(test)]
 mod tests {
     use rstest::rstest;

@@ -3,40 +3,9 @@
 use std::time::Duration;
 
 use kube::core::Status;
-use plan::Event;
+use plan::Verdict;
 
 use crate::explain::with_causes;
-
-/// How carrying out a plan ended.
-#[derive(Debug)]
-pub(crate) enum Outcome {
-    /// Every action was done.
-    Done,
-    /// Somebody else was faster: decide anew.
-    Stale(String),
-    /// The server will not have it; what to tell, with the server's words.
-    Refused {
-        /// The server's words.
-        words: String,
-        /// What to tell, and whom.
-        tell: Option<Event>,
-    },
-    /// It could not be done now.
-    Failed {
-        /// Why.
-        words: String,
-        /// Not again before this time.
-        wait: Duration,
-    },
-}
-
-/// What one failed call means.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
-    Stale(String),
-    Refused(String),
-    Failed(String, Duration),
-}
 
 /// Judges an error. `create`: whether the call was to make an object, which no other write can have taken
 /// away.
@@ -50,7 +19,9 @@ pub(crate) fn judge(error: &kube::Error, create: bool) -> Verdict {
         404 if !create => Verdict::Stale(words),
         422 if names_another_incarnation(status) => Verdict::Stale(words),
         // Not who we are, but what we want is judged by these; 401 is a token about to be renewed.
-        400 | 402..=407 | 410..=428 | 431..=499 => Verdict::Refused(words),
+        400 | 402..=407 | 410..=428 | 431..=499 => {
+            Verdict::Refused { words, quiet: namespace_terminates(error) }
+        }
         429 | 503 => Verdict::Failed(words, retry_after(status)),
         _ => Verdict::Failed(words, Duration::ZERO),
     }
@@ -104,7 +75,7 @@ mod tests {
     fn verdicts(#[case] code: u16, #[case] create: bool, #[case] expected: &str) {
         let verdict = match judge(&error(code), create) {
             Verdict::Stale(words) => ("stale", words),
-            Verdict::Refused(words) => ("refused", words),
+            Verdict::Refused { words, .. } => ("refused", words),
             Verdict::Failed(words, _) => ("failed", words),
         };
         assert_eq!(verdict, (expected, "words".to_owned()));

@@ -2,8 +2,9 @@ use std::sync::Mutex;
 
 use http::Method;
 use k8s_openapi::api::core::v1;
-use plan::{Event, EventType};
+use plan::{Event, EventType, Guard, Target};
 use rstest::rstest;
+use serde_json::json;
 
 use super::*;
 use crate::fake::{Call, Calls, failure, not_found, server};
