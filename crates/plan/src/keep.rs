@@ -47,12 +47,13 @@ pub fn take_in<T: Kept, I: Keep<T>>(index: &mut I, change: Change, dirty: &mut I
         Change::Replaced(_, objects) => {
             let listed: HashSet<_> = objects.iter().map(|object| T::key_of(&object.reference())).collect();
             for (key, object) in index.store().missing_from(&listed) {
-                let old = index.store().deleted(&key, &object);
+                let old = index.store().dropped(&key, &object);
                 index.changed(old.as_deref(), None, dirty);
             }
-            for object in objects {
-                applied(index, object, dirty);
+            for object in &objects {
+                applied(index, object.clone(), dirty);
             }
+            index.store().listed(objects.iter().map(Object::meta));
         }
     }
 }
