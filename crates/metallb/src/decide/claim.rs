@@ -65,13 +65,13 @@ pub(super) fn reserve(index: &mut Index, key: &ClaimKey, moment: &Moment) -> Pla
     let mut plan = Plan::default();
     let Some(claim) = index.claims.get(key).cloned() else { return plan };
     let missing = missing_families(index, &claim);
-    withdraw_unwanted(index, &claim, &missing, &mut plan);
-    let Some(class) = class_name(&claim).and_then(|name| index.classes.get(&name).cloned()) else {
+    let class = class_name(&claim).and_then(|name| index.classes.get(&name).cloned());
+    let Some(class) = class.filter(|class| class::is_served(class)) else {
+        // Nothing can be recorded without a class: what waits in MetalLB would be given an IP, and keep it for nobody.
+        withdraw_unwanted(index, &claim, &[], &mut plan);
         return plan;
     };
-    if !class::is_served(&class) {
-        return plan;
-    }
+    withdraw_unwanted(index, &claim, &missing, &mut plan);
     for family in missing {
         let name = placeholder::allocation_name(&claim, family);
         let existing = ServiceKey::new(&index.config.placeholder_namespace, &name);

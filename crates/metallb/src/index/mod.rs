@@ -141,6 +141,8 @@ impl Index {
     /// Every key there is, claims by age first.
     pub fn keys(&self) -> Vec<Key> {
         let mut keys: Vec<Key> = self.classes.iter().map(|(name, _)| Key::Class(name.clone())).collect();
+        // Without an order of its own each start would go another way.
+        keys.sort();
         let mut claims: Vec<_> = self
             .claims
             .iter()

@@ -77,6 +77,23 @@ fn c9_03_full_pool_withdraws_the_placeholder() {
     );
 }
 
+/// A placeholder that waits in MetalLB while the class goes would be given an IP later, and keep it for nobody.
+#[test]
+fn c9_19_without_its_class_nothing_of_a_claim_waits_in_metallb() {
+    crash::from(
+        |pace| {
+            let mut world = Setup::roomy().empty(pace);
+            world.metallb.down = true;
+            world.create(claim("tenant-a", "web-ip", json!({})));
+            world.settle();
+            assert_eq!(world.placeholders().len(), 1);
+            world
+        },
+        |world| world.delete(&Ref::class("pub")),
+        |world| assert!(world.placeholders().is_empty(), "{}", world.last_words(40)),
+    );
+}
+
 #[test]
 fn c9_04_exhaustion_is_told_once() {
     let mut world = Setup { contended: false, ..Setup::default() }.world(Pace::Eager);
