@@ -1,11 +1,23 @@
 //! A deterministic world: a model of the API server and one of MetalLB, as far as the controllers can tell them from the
-//! real ones.
+//! real ones, and both controllers over them.
 //!
-//! Nothing here is part of a release: a world that is not as it must be ends by a panic that tells its story.
+//! - [`server`], [`metallb`], [`books`]: the models;
+//! - [`world`]: the processes, their network, their lease, and the scheduler that picks what happens next;
+//! - [`users`]: what tenants, admins, thieves and hands do, and what goes wrong;
+//! - [`law`]: what must hold, at each step and at rest;
+//! - [`profile`]: which of all that a seed draws from; [`history`]: running, replaying and shrinking one seed.
+//!
+//! Nothing here is part of a release: a model that is asked for what it cannot do ends by a panic.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::missing_panics_doc, missing_docs)]
 
 pub mod books;
 pub mod chance;
 mod defaults;
+pub mod history;
+pub mod law;
 pub mod metallb;
+pub mod planted;
+pub mod profile;
 pub mod server;
+pub mod users;
+pub mod world;

@@ -45,6 +45,10 @@ pub struct Server {
     pub touched: Vec<Ref>,
     /// Namespaces whose quota refuses another `LoadBalancer` Service.
     pub full_namespaces: BTreeSet<String>,
+    /// Namespaces that are to go: nothing is created there any more.
+    pub ending_namespaces: BTreeSet<String>,
+    /// Whether any object ever had an owner.
+    pub has_owned: bool,
     /// Whether the cluster has no IPv6.
     pub without_v6: bool,
     /// The sharing keys that Services ever had.
@@ -85,6 +89,10 @@ impl Server {
         if reference.kind == Kind::Service && self.full_namespaces.contains(&namespace) {
             return Err(Refusal::Refused("exceeded quota: services.loadbalancers".to_owned()));
         }
+        if self.ending_namespaces.contains(&namespace) && reference.kind != Kind::Event {
+            return Err(Refusal::Refused(format!("namespace {namespace} is being terminated")));
+        }
+        self.has_owned |= object.meta().owner_references.is_some();
         let mut value = encode(object);
         if self.without_v6 && value["spec"]["ipFamilies"] == json!(["IPv6"]) {
             return Err(Refusal::Refused("spec.ipFamilies[0]: not configured on this cluster".to_owned()));

@@ -1,4 +1,4 @@
-//! The project commands: gen, demo, verify, up, down, bench.
+//! The project commands: gen, demo, verify, soak, up, down, bench.
 //!
 //! A command is a module with an `Args` (its flags, documented for `--help`) that has a `run`. To add one: its `mod`
 //! line and one line in [`commands!`].
@@ -6,6 +6,7 @@
 mod bench;
 mod demo;
 mod generate;
+mod soak;
 mod tools;
 mod up;
 mod verify;
@@ -36,6 +37,7 @@ commands! {
     Demo => demo::Args,
     Down => up::Down,
     Gen => generate::Args,
+    Soak => soak::Args,
     Start => up::Start,
     Stop => up::Stop,
     Up => up::Up,

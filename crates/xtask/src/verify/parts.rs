@@ -28,6 +28,12 @@ pub const PARTS: &[Part] = &[
         run: deny::run,
     },
     Part { name: "unit", about: "tests that need no control plane", needs: &[Tool::Cc], run: unit },
+    Part {
+        name: "sim",
+        about: "10,000 histories of a deterministic world, and bugs planted in it",
+        needs: &[Tool::Cc],
+        run: sim,
+    },
     Part { name: "devcluster", about: "the control plane itself", needs: &[Tool::Go], run: devcluster },
     Part { name: "charts", about: "charts lint and render as recorded", needs: &[Tool::Go], run: charts },
     Part { name: "e2e", about: "everything together, on a real control plane", needs: &[Tool::Go], run: e2e },
@@ -52,6 +58,14 @@ fn deps() -> anyhow::Result<()> {
 
 fn unit() -> anyhow::Result<()> {
     test(&["--workspace", "--exclude", "e2e", "--exclude", "devcluster"])
+}
+
+/// The histories that no release may break (three seeds of four: docs/simulator.md), and the bugs that must be found: all
+/// with one build.
+fn sim() -> anyhow::Result<()> {
+    let run = ["run", "--release", "--package", "sim", "--features", "planted", "--"];
+    cargo(&[&run[..], &["run", "--seeds", "0..13336"]].concat())?;
+    cargo(&[&run[..], &["bugs"]].concat())
 }
 
 fn devcluster() -> anyhow::Result<()> {

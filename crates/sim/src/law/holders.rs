@@ -1,0 +1,67 @@
+//! Who may have an IP of the ledger.
+
+use api::wellknown::{CLAIM, driver, metallb as names};
+use api::{IPAddress, ServiceKey};
+use k8s_openapi::api::core::v1::Service;
+use kube::ResourceExt;
+use metallb::Config;
+use plan::{Object, Ref};
+
+use crate::server::Server;
+use crate::world::env::Env;
+
+/// Whether the Service may have the IP of this address: a placeholder of it, the Service that the ledger names, or one
+/// that was adopted and is about to be associated.
+pub fn is_rightful(server: &Server, config: &Config, address: &IPAddress, holder: &ServiceKey) -> bool {
+    let service = match server.get(&Ref::service(holder)) {
+        Some(Object::Service(service)) => Some(service),
+        _ => None,
+    };
+    if holder.namespace == config.placeholder_namespace {
+        // One that MetalLB has not yet seen go.
+        return service.is_none_or(|service| {
+            let pinned = service.annotations().get(names::PIN) == Some(&address.spec.address);
+            pinned || service.labels().get(driver::IP_ADDRESS) == Some(&address.name_any())
+        });
+    }
+    let adopted = service.is_some_and(|service| {
+        let claim = address.spec.claim_ref.as_ref();
+        service.annotations().contains_key(driver::PINNED)
+            && service.annotations().get(CLAIM) == claim.map(|claim| &claim.name)
+            && claim.is_some_and(|claim| claim.namespace == holder.namespace)
+    });
+    if address.associated_to().is_none() && adopted {
+        return true;
+    }
+    address.associated_to().is_some_and(|to| {
+        let same = to.namespace == holder.namespace && to.name == holder.name;
+        let uid = to.uid.as_deref().filter(|uid| !uid.is_empty());
+        same && service.is_none_or(|service| uid.is_none_or(|uid| service.uid().as_deref() == Some(uid)))
+    })
+}
+
+/// Whether the Service is a placeholder of the driver's.
+pub fn is_placeholder(config: &Config, service: &Service) -> bool {
+    service.namespace().as_deref() == Some(&config.placeholder_namespace)
+        && (service.labels().get(driver::PLACEHOLDER).is_some_and(|value| value == "true")
+            || service.annotations().get(names::SHARE).is_some_and(|key| is_our_key(key)))
+}
+
+/// Whether the address is a note of the inventory.
+pub fn is_observed(address: &IPAddress) -> bool {
+    address.labels().contains_key(driver::OBSERVED)
+}
+
+/// Whether the sharing key is one that the driver makes.
+pub fn is_our_key(key: &str) -> bool {
+    key.len() == 36 && key.starts_with("iad-")
+}
+
+/// Whether the holder has the IP for this very address. A placeholder that got it for a claim, before somebody entered
+/// the address by hand, gives it back (§9).
+pub fn is_own(env: &Env, address: &IPAddress, holder: &ServiceKey) -> bool {
+    let placeholder = holder.namespace == env.config.placeholder_namespace;
+    let hold = format!("iad-{}", address.name_any()) == holder.name;
+    let reserved = address.spec.source.from_class.is_some();
+    is_rightful(&env.server, &env.config, address, holder) && (!placeholder || hold || reserved)
+}

@@ -1,0 +1,171 @@
+//! Who breaks a hold from outside. Each operation excuses exactly the addresses that it may take off their holder,
+//! until they are held again with nothing under way.
+
+use api::wellknown::{driver, metallb as names};
+use kube::ResourceExt;
+use plan::{Kind, Object, Ref};
+use serde_json::json;
+
+use super::Op;
+use super::apply::{addresses_of, annotate, create, delete, ip, marks, patch, patch_status, service};
+use super::objects::{self, address_name, lurker_key, pool_ref, service_key};
+use crate::world::env::Env;
+
+/// Does it, and excuses what it breaks.
+pub fn break_in(env: &mut Env, op: &Op) {
+    if env.metallb.down {
+        excuse_every_address(
+            env,
+            "edited while MetalLB was away: when it starts, who is to get another IP may go first",
+        );
+    }
+    match op {
+        Op::Type { service: number, on } => {
+            let key = service_key(*number);
+            excuse_all_of(env, &key, "its Service was made another type: the API server frees the IP");
+            let body = if *on {
+                json!({ "spec": { "type": "LoadBalancer", "loadBalancerClass": env.config.lb_class } })
+            } else {
+                json!({ "spec": {
+                    "type": "ClusterIP", "externalTrafficPolicy": null, "loadBalancerClass": null,
+                    "allocateLoadBalancerNodePorts": null,
+                } })
+            };
+            patch(env, &Ref::service(&key), body);
+        }
+        Op::CutPool { keep } => {
+            excuse_every_address(env, "its pool was cut");
+            let all = env.named_ips.clone();
+            let kept: Vec<_> = all.iter().take(usize::from(*keep)).map(|ip| format!("{ip}-{ip}")).collect();
+            let kept = if kept.is_empty() { vec!["192.0.2.200-192.0.2.201".to_owned()] } else { kept };
+            patch(env, &pool_ref("reserved"), json!({ "spec": { "addresses": kept } }));
+        }
+        Op::RenamePool => {
+            excuse_every_address(env, "its pool was renamed");
+            let old = env.server.value(&pool_ref("reserved")).cloned();
+            delete(env, &pool_ref("reserved"));
+            if let Some(old) = old {
+                let texts: Vec<_> = old["spec"]["addresses"]
+                    .as_array()
+                    .into_iter()
+                    .flatten()
+                    .filter_map(|text| text.as_str())
+                    .collect();
+                create(env, &objects::pool("renamed", &texts, false));
+            } else {
+                let all: Vec<_> = env.named_ips.iter().map(|ip| format!("{ip}-{ip}")).collect();
+                let texts: Vec<_> = all.iter().map(String::as_str).collect();
+                delete(env, &pool_ref("renamed"));
+                create(env, &objects::pool("reserved", &texts, false));
+            }
+        }
+        Op::DeletePlaceholder(number) => {
+            let name = address_name(&ip(env, *number));
+            excuse(env, &name, "its placeholder was deleted by hand");
+            let home = env.config.placeholder_namespace.clone();
+            let found = env.server.all(Kind::Service).find(|object| {
+                let meta = object.meta();
+                meta.namespace.as_ref() == Some(&home)
+                    && meta
+                        .labels
+                        .as_ref()
+                        .and_then(|labels| labels.get(driver::IP_ADDRESS))
+                        .map(String::as_str)
+                        == Some(name.as_str())
+            });
+            if let Some(reference) = found.map(Object::reference) {
+                delete(env, &reference);
+            }
+        }
+        Op::StripMarks { service: number, all } => {
+            let key = service_key(*number);
+            excuse_all_of(env, &key, "our marks were taken off its Service");
+            let mut body = json!({ "metadata": { "annotations": marks() } });
+            if *all {
+                body["metadata"]["labels"] = json!({ driver::ASSOCIATED: null });
+            }
+            patch(env, &Ref::service(&key), body);
+        }
+        Op::StripFinalizer(number) => {
+            let key = service_key(*number);
+            excuse_all_of(env, &key, "our finalizer was taken off its Service");
+            let Some(service) = service(env, &key) else { return };
+            let left: Vec<_> = service.finalizers().iter().filter(|name| *name != driver::HANDOFF).collect();
+            patch(env, &Ref::service(&key), json!({ "metadata": { "finalizers": left } }));
+        }
+        Op::Repin { service: number, ip: other } => {
+            let key = service_key(*number);
+            excuse_all_of(env, &key, "the pin of its Service was edited");
+            let ip = ip(env, *other);
+            excuse(env, &address_name(&ip), "a Service was pinned to it by hand");
+            annotate(env, &key, json!({ names::PIN: ip }));
+        }
+        Op::AskPool { service: number, pool } => {
+            let key = service_key(*number);
+            excuse_all_of(env, &key, "its Service asks for a pool by hand");
+            let pool = Some(pool).filter(|pool| !pool.is_empty());
+            annotate(env, &key, json!({ names::POOL: pool }));
+        }
+        _ => steal(env, op),
+    }
+}
+
+fn steal(env: &mut Env, op: &Op) {
+    match op {
+        Op::Steal { service: number, ip: other } => {
+            let ip = ip(env, *other);
+            excuse(env, &address_name(&ip), "a stranger is pinned to it");
+            let families = [if ip.contains(':') { "IPv6" } else { "IPv4" }];
+            let key = lurker_key(*number);
+            let pin = json!({ names::PIN: ip });
+            create(env, &objects::service(&env.config, &key, pin.clone(), 80, false, &families));
+            annotate(env, &key, pin);
+        }
+        Op::ForgeLabel { service: number, ip: other } => {
+            let name = address_name(&ip(env, *other));
+            let labels = json!({ driver::PLACEHOLDER: "true", driver::IP_ADDRESS: name.as_str() });
+            patch(env, &Ref::service(&lurker_key(*number)), json!({ "metadata": { "labels": labels } }));
+        }
+        Op::ForgeStatus { service: number, ip: other } => {
+            let key = service_key(*number);
+            let ip = ip(env, *other);
+            excuse(env, &address_name(&ip), "its IP was written into the status of a stranger");
+            excuse_all_of(env, &key, "the status of its Service was forged");
+            patch_status(env, &Ref::service(&key), json!({ "loadBalancer": { "ingress": [{ "ip": ip }] } }));
+        }
+        Op::ExternalIp { service: number, ip: other } => {
+            let ip = ip(env, *other);
+            patch(env, &Ref::service(&lurker_key(*number)), json!({ "spec": { "externalIPs": [ip] } }));
+        }
+        Op::ForeignKey { service: number, on } => {
+            let key = service_key(*number);
+            excuse_all_of(env, &key, "a foreign sharing key was put on its Service");
+            annotate(env, &key, json!({ names::SHARE: on.then_some("theirs") }));
+        }
+        Op::EditLedger { ip: other } => {
+            let name = address_name(&ip(env, *other));
+            excuse(env, &name, "the ledger was edited by hand");
+            patch_status(env, &Ref::address(&name), json!({ "associatedTo": null, "phase": "Available" }));
+        }
+        _ => {}
+    }
+}
+
+fn excuse(env: &mut Env, name: &api::AddressName, why: &'static str) {
+    env.law.excuse(name.clone(), why);
+}
+
+fn excuse_all_of(env: &mut Env, key: &api::ServiceKey, why: &'static str) {
+    for name in addresses_of(env, key) {
+        env.law.excuse(name, why);
+    }
+}
+
+pub fn excuse_every_address(env: &mut Env, why: &'static str) {
+    let there = env.server.all(Kind::Address).map(|object| api::AddressName::new(object.reference().name));
+    // One may just be about to be entered.
+    let to_come = env.named_ips.iter().map(|ip| address_name(ip));
+    for name in there.chain(to_come).collect::<Vec<_>>() {
+        env.law.excuse(name, why);
+    }
+}

@@ -1,0 +1,278 @@
+//! What tenants, admins, thieves and hands do, and what goes wrong.
+
+mod apply;
+mod hands;
+mod objects;
+
+use plan::Kind;
+
+pub use apply::apply;
+pub use objects::found;
+
+use crate::chance::Chance;
+use crate::profile::{Profile, Setup};
+use crate::world::env::{CallFault, Side};
+
+/// One thing that somebody does, or that goes wrong. Claims and Services are numbered; an even number lives in
+/// `tenant-a`, an odd one in `tenant-b`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Op {
+    // Tenants.
+    CreateClaim {
+        claim: u8,
+        class: Option<&'static str>,
+        family: &'static str,
+        address: Option<u8>,
+    },
+    DeleteClaim(u8),
+    WidenClaim(u8),
+    CreateService {
+        service: u8,
+        claim: Option<u8>,
+        local: bool,
+        port: i32,
+        families: &'static [&'static str],
+    },
+    DeleteService(u8),
+    Annotate {
+        service: u8,
+        claim: Option<u8>,
+    },
+    Ports {
+        service: u8,
+        port: i32,
+    },
+    Policy {
+        service: u8,
+        local: bool,
+    },
+    ForeignFinalizer {
+        service: u8,
+        on: bool,
+    },
+    Label {
+        service: u8,
+        value: u8,
+    },
+    /// A stranger waits for whatever becomes free in a pool.
+    Lurk {
+        service: u8,
+        v6: bool,
+    },
+    // Admins.
+    CreateStatic {
+        ip: u8,
+        class: &'static str,
+        claim: Option<u8>,
+    },
+    ClearClaimRef(u8),
+    DeleteAddress(u8),
+    AddressPolicy {
+        ip: u8,
+        delete: bool,
+    },
+    MarkDefault {
+        class: &'static str,
+        on: bool,
+    },
+    CreateClass(&'static str),
+    DeleteClass(&'static str),
+    WidenPool(bool),
+    RelabelNamespace {
+        namespace: &'static str,
+        value: u8,
+    },
+    Quota {
+        on: bool,
+    },
+    // Who breaks a hold from outside.
+    Type {
+        service: u8,
+        on: bool,
+    },
+    CutPool {
+        keep: u8,
+    },
+    RenamePool,
+    DeletePlaceholder(u8),
+    StripMarks {
+        service: u8,
+        all: bool,
+    },
+    StripFinalizer(u8),
+    Repin {
+        service: u8,
+        ip: u8,
+    },
+    AskPool {
+        service: u8,
+        pool: &'static str,
+    },
+    Steal {
+        service: u8,
+        ip: u8,
+    },
+    ForgeLabel {
+        service: u8,
+        ip: u8,
+    },
+    ForgeStatus {
+        service: u8,
+        ip: u8,
+    },
+    ExternalIp {
+        service: u8,
+        ip: u8,
+    },
+    ForeignKey {
+        service: u8,
+        on: bool,
+    },
+    EditLedger {
+        ip: u8,
+    },
+    // What goes wrong.
+    Crash(Side, u8),
+    Pause {
+        side: Side,
+        number: u8,
+        millis: u64,
+    },
+    Cut(Side, u8, Kind),
+    Call(CallFault),
+    MetalLbRestarts,
+    MetalLbStops,
+}
+
+impl Op {
+    /// Whether it is a fault and nobody's edit.
+    pub const fn is_fault(&self) -> bool {
+        matches!(
+            self,
+            Self::Crash(..)
+                | Self::Pause { .. }
+                | Self::Cut(..)
+                | Self::Call(_)
+                | Self::MetalLbRestarts
+                | Self::MetalLbStops
+        )
+    }
+}
+
+const CLAIMS: usize = 4;
+const SERVICES: usize = 4;
+/// How many IPs of the pools users name by number.
+const IPS: usize = 4;
+
+fn small(chance: &mut Chance, limit: usize) -> u8 {
+    u8::try_from(chance.below(limit)).unwrap()
+}
+
+fn maybe<T>(chance: &mut Chance, one_in: usize, some: impl FnOnce(&mut Chance) -> T) -> Option<T> {
+    if chance.below(one_in) == 0 { Some(some(chance)) } else { None }
+}
+
+/// The next thing to happen in a world of this setup.
+pub fn draw(setup: &Setup, chance: &mut Chance) -> Op {
+    let hostile = setup.profile == Profile::Hostile;
+    match chance.below(20) {
+        0..=9 => tenant(setup, chance),
+        10..=12 => admin(chance),
+        13..=15 if hostile => hand(chance),
+        _ => fault(chance),
+    }
+}
+
+fn tenant(setup: &Setup, chance: &mut Chance) -> Op {
+    let claim = small(chance, CLAIMS);
+    let service = small(chance, SERVICES);
+    let dual = setup.addresses.iter().any(|range| range.contains(':'));
+    let families: [&[&str]; 4] = [&["IPv4"], &["IPv4"], &["IPv6"], &["IPv4", "IPv6"]];
+    match chance.below(16) {
+        0..=2 => Op::CreateClaim {
+            claim,
+            class: [Some("pub"), Some("pub"), Some("alt"), None][chance.below(4)],
+            family: if dual { ["IPv4", "IPv6", "Dual"][chance.below(3)] } else { "IPv4" },
+            address: maybe(chance, 8, |chance| small(chance, IPS)),
+        },
+        3 => Op::DeleteClaim(claim),
+        4..=6 => Op::CreateService {
+            service,
+            claim: if chance.below(6) == 0 { None } else { Some(claim) },
+            local: chance.below(4) == 0,
+            port: [80, 443, 65535][chance.below(3)],
+            families: if dual { families[chance.below(4)] } else { families[0] },
+        },
+        7 | 8 => Op::DeleteService(service),
+        9 | 10 => Op::Annotate { service, claim: if chance.below(3) == 0 { None } else { Some(claim) } },
+        11 => Op::Ports { service, port: [80, 443, 65535][chance.below(3)] },
+        12 => Op::Policy { service, local: chance.below(2) == 0 },
+        13 => Op::ForeignFinalizer { service, on: chance.below(2) == 0 },
+        14 => Op::Label { service, value: small(chance, 3) },
+        _ => Op::Lurk { service: small(chance, 2), v6: dual && chance.below(2) == 0 },
+    }
+}
+
+fn admin(chance: &mut Chance) -> Op {
+    let ip = small(chance, IPS);
+    let class = ["pub", "alt"][chance.below(2)];
+    match chance.below(12) {
+        0 | 1 => Op::CreateStatic { ip, class, claim: maybe(chance, 3, |chance| small(chance, CLAIMS)) },
+        2 | 3 => Op::ClearClaimRef(ip),
+        4 => Op::DeleteAddress(ip),
+        5 => Op::AddressPolicy { ip, delete: chance.below(2) == 0 },
+        6 => Op::MarkDefault { class, on: chance.below(2) == 0 },
+        7 => Op::CreateClass(class),
+        8 => Op::DeleteClass(class),
+        9 => Op::WidenPool(chance.below(2) == 0),
+        10 => Op::RelabelNamespace {
+            namespace: ["tenant-a", "tenant-b"][chance.below(2)],
+            value: small(chance, 2),
+        },
+        _ => Op::Quota { on: chance.below(2) == 0 },
+    }
+}
+
+fn hand(chance: &mut Chance) -> Op {
+    let ip = small(chance, IPS);
+    let service = small(chance, SERVICES);
+    match chance.below(16) {
+        0 | 1 => Op::Type { service, on: chance.below(2) == 0 },
+        2 => Op::CutPool { keep: small(chance, 3) },
+        3 => Op::RenamePool,
+        4 | 5 => Op::DeletePlaceholder(ip),
+        6 => Op::StripMarks { service, all: chance.below(2) == 0 },
+        7 => Op::StripFinalizer(service),
+        8 => Op::Repin { service, ip },
+        9 => Op::AskPool { service, pool: ["reserved", "spare", ""][chance.below(3)] },
+        10 => Op::Steal { service: small(chance, 2), ip },
+        11 => Op::ForgeLabel { service: small(chance, 2), ip },
+        12 => Op::ForgeStatus { service, ip },
+        13 => Op::ExternalIp { service: small(chance, 2), ip },
+        14 => Op::ForeignKey { service, on: chance.below(2) == 0 },
+        _ => Op::EditLedger { ip },
+    }
+}
+
+fn fault(chance: &mut Chance) -> Op {
+    let side = [Side::Core, Side::Driver, Side::Driver][chance.below(3)];
+    let number = small(chance, 2);
+    let kinds =
+        [Kind::Class, Kind::Address, Kind::Claim, Kind::Service, Kind::Namespace, Kind::Pool, Kind::Event];
+    let faults = [
+        CallFault::Throttled,
+        CallFault::Error,
+        CallFault::AnswerLost,
+        CallFault::AnswerLost,
+        CallFault::Stuck,
+        CallFault::Refused,
+    ];
+    match chance.below(12) {
+        0..=2 => Op::Crash(side, number),
+        3 | 4 => Op::Pause { side, number, millis: [500, 9_000, 20_000, 40_000][chance.below(4)] },
+        5 | 6 => Op::Cut(side, number, kinds[chance.below(kinds.len())]),
+        7..=9 => Op::Call(faults[chance.below(faults.len())]),
+        10 => Op::MetalLbRestarts,
+        _ => Op::MetalLbStops,
+    }
+}
