@@ -5,17 +5,20 @@
 //! not known not) to have room for this claim in its turn and no address of the pool is unheld; it is
 //! withdrawn when MetalLB says there is none.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use api::address::{ClaimRef, Source};
 use api::claim::ClaimPhase;
 use api::wellknown::{PROVISIONER, driver, metallb};
-use api::{ClaimKey, Family, IPAddress, IPAddressClaim, IPAddressClass, IPAddressSpec, Ip, ServiceKey};
+use api::{
+    AddressName, ClaimKey, Family, IPAddress, IPAddressClaim, IPAddressClass, IPAddressSpec, Ip, ServiceKey,
+};
 use k8s_openapi::api::core::v1::Service;
 use kube::ResourceExt;
 use kube::core::ObjectMeta;
-use plan::{Action, Event, Guard, Moment, Object, Plan, Target};
+use plan::{Action, Event, Guard, Moment, Object, Plan, Ref, Target};
 use serde_json::json;
 
 use super::class;
@@ -100,9 +103,20 @@ fn withdraw_unwanted(index: &Index, claim: &IPAddressClaim, missing: &[Family], 
             continue;
         };
         if index.address_held_by(service).is_none() && index.is_placeholder(service) {
-            plan.push(Action::delete(&Object::Service(Arc::clone(service))));
+            withdraw(index, service, plan);
         }
     }
+}
+
+/// Deletes an allocation placeholder, after a live look that it does not hold an address which the index, behind the
+/// cluster as it may be, does not know of yet (§3 g).
+fn withdraw(index: &Index, service: &Arc<Service>, plan: &mut Plan) {
+    let shown = service.ingress().into_iter().map(Ip::object_name);
+    let names: BTreeSet<AddressName> = service.held_address().into_iter().chain(shown).collect();
+    for name in names.iter().filter(|name| index.addresses.get(name).is_none()) {
+        plan.push(Action::ConfirmAbsent { reference: Ref::address(name), uid: None });
+    }
+    plan.push(Action::delete(&Object::Service(Arc::clone(service))));
 }
 
 /// Makes the allocation placeholder, if it is this claim's turn.
@@ -193,7 +207,7 @@ fn watch_for_refusal(
     let Some(failure) = index.failure(service).cloned() else { return };
     let pool = class::verdict(index, class).unwrap_or_default();
     index.note_attempt(&claim.key(), family, moment.now, &failure.message);
-    plan.push(Action::delete(&Object::Service(Arc::clone(service))));
+    withdraw(index, service, plan);
     let note = exhausted(&pool, family, Some(&failure.message));
     plan.standing.push(Event::warning(&Object::Claim(Arc::clone(claim)), "PoolExhausted", "Reserve", note));
 }
@@ -231,7 +245,7 @@ fn record(
     }
     // The precondition of this write proves that the IP was still there when it was pinned: from then on
     // MetalLB can only keep it or clear it, never replace it.
-    let pinned = service.pin().is_ok_and(|pin| pin == std::collections::BTreeSet::from([ip]));
+    let pinned = service.pin().is_ok_and(|pin| pin == BTreeSet::from([ip]));
     if !pinned || service.held_address().as_ref() != Some(&name) {
         let body = json!({ "metadata": {
             "labels": { driver::IP_ADDRESS: name.as_str() },
