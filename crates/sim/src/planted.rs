@@ -50,10 +50,11 @@ pub enum Bug {
 }
 
 /// All of them.
-pub const BUGS: [Bug; 17] = [
+pub const BUGS: [Bug; 18] = [
     Bug::SkipsTheLedger,
     Bug::ForgetsPreconditions,
     Bug::DropsAnswers,
+    Bug::SkipsConfirmAbsent,
     Bug::ReleasesEarly,
     Bug::LeavesTheKeyOff,
     Bug::DropsTheHandoffFinalizer,

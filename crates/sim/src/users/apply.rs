@@ -56,6 +56,14 @@ fn fault(world: &mut World, op: &Op) {
                 Side::Driver => world.driver[number].cut(*kind),
             }
         }
+        Op::Silence { side, number, kind, millis } => {
+            let until = world.env.now() + millis;
+            let number = here(number, world.core.len());
+            match side {
+                Side::Core => world.core[number].silence(*kind, until),
+                Side::Driver => world.driver[number].silence(*kind, until),
+            }
+        }
         Op::Call(fault) => world.env.call_faults.push_back(*fault),
         Op::MetalLbRestarts => world.env.metallb.restart(&mut world.env.server),
         Op::MetalLbStops => world.env.metallb.down = true,
@@ -175,9 +183,14 @@ fn administer(env: &mut Env, op: &Op) {
             }
         }
         Op::WidenPool(wide) => {
-            let spare: &[&str] =
-                if *wide { &["198.51.100.0/31", "198.51.100.8/31"] } else { &["198.51.100.0/30"] };
-            patch(env, &pool_ref("spare"), json!({ "spec": { "addresses": spare } }));
+            let spec = env.server.value(&pool_ref("spare")).map(|pool| pool["spec"]["addresses"].clone());
+            // Never fewer than before.
+            let wider = if spec == Some(json!(["198.51.100.0/31"])) && *wide {
+                json!(["198.51.100.0/31", "198.51.100.8/31"])
+            } else {
+                json!(["198.51.100.0/30", "198.51.100.8/31"])
+            };
+            patch(env, &pool_ref("spare"), json!({ "spec": { "addresses": wider } }));
         }
         Op::RelabelNamespace { namespace, value } => {
             let body = json!({ "metadata": { "labels": { "rank": value.to_string() } } });

@@ -139,6 +139,12 @@ pub enum Op {
         millis: u64,
     },
     Cut(Side, u8, Kind),
+    Silence {
+        side: Side,
+        number: u8,
+        kind: Kind,
+        millis: u64,
+    },
     Call(CallFault),
     MetalLbRestarts,
     MetalLbStops,
@@ -152,6 +158,7 @@ impl Op {
             Self::Crash(..)
                 | Self::Pause { .. }
                 | Self::Cut(..)
+                | Self::Silence { .. }
                 | Self::Call(_)
                 | Self::MetalLbRestarts
                 | Self::MetalLbStops
@@ -270,7 +277,13 @@ fn fault(chance: &mut Chance) -> Op {
     match chance.below(12) {
         0..=2 => Op::Crash(side, number),
         3 | 4 => Op::Pause { side, number, millis: [500, 9_000, 20_000, 40_000][chance.below(4)] },
-        5 | 6 => Op::Cut(side, number, kinds[chance.below(kinds.len())]),
+        5 => Op::Cut(side, number, kinds[chance.below(kinds.len())]),
+        6 => Op::Silence {
+            side,
+            number,
+            kind: kinds[chance.below(4)],
+            millis: [3_000, 30_000, 120_000][chance.below(3)],
+        },
         7..=9 => Op::Call(faults[chance.below(faults.len())]),
         10 => Op::MetalLbRestarts,
         _ => Op::MetalLbStops,

@@ -188,7 +188,7 @@ impl Env {
             for byte in version.bytes().chain(object.meta().name.as_deref().unwrap_or_default().bytes()) {
                 self.digest = self.digest.wrapping_mul(0x0100_0000_01b3) ^ u64::from(byte);
             }
-            if !super::replica::is_heard(object) {
+            if !super::stream::is_heard(object) {
                 continue;
             }
             if let (Some(violation), true) = (self.law.gone(object, &self.server), deleted)

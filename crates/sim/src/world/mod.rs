@@ -6,6 +6,7 @@ pub mod manager;
 pub mod replica;
 pub mod rest;
 pub mod schedule;
+pub mod stream;
 
 use ::metallb::Driver;
 use binder::Binder;

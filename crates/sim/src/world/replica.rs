@@ -1,10 +1,11 @@
 //! One process of one controller: its index, its queue, its plans in flight, its leadership.
 
-use plan::{Brain, Call, Change, Execution, Kind, Moment, Object, Outcome, Reply, Verdict};
+use plan::{Brain, Call, Change, Execution, Kind, Moment, Outcome, Reply, Verdict};
 
 use super::env::{Env, Sender, Side};
 use super::lease::Elector;
 use super::schedule::{After, Millis, Schedule};
+use super::stream::{Stream, is_heard};
 
 /// How long one call may take.
 const DEADLINE: Millis = 10_000;
@@ -26,17 +27,6 @@ pub enum Act {
     Timeout(u64),
     Elect,
     Elected,
-}
-
-/// Where a watch stands.
-#[derive(Clone, Debug)]
-enum Stream {
-    /// A complete list is due.
-    Cut,
-    /// The list was made, and is on its way.
-    Listing { objects: Vec<Object>, cursor: usize },
-    /// What comes next in the history of the kind.
-    At(usize),
 }
 
 /// One plan being carried out.
@@ -62,6 +52,8 @@ pub struct Replica<B: Brain> {
     life: u64,
     pub paused_until: Millis,
     streams: Vec<(Kind, Stream)>,
+    /// A watch that died in silence, and when that is noticed.
+    silent: Option<(Kind, Millis)>,
     complete: Vec<Kind>,
     pub queue: Schedule<B::Key>,
     deciding: bool,
@@ -79,6 +71,7 @@ impl<B: Brain> Replica<B> {
             life: 0,
             paused_until: 0,
             streams: kinds.iter().map(|kind| (*kind, Stream::Cut)).collect(),
+            silent: None,
             complete: Vec::new(),
             queue: Schedule::new(B::lane),
             deciding: false,
@@ -113,6 +106,7 @@ impl<B: Brain> Replica<B> {
         self.brain = None;
         self.life += 1;
         self.paused_until = 0;
+        self.silent = None;
         self.complete.clear();
         self.queue = Schedule::new(B::lane);
         self.deciding = false;
@@ -132,6 +126,17 @@ impl<B: Brain> Replica<B> {
         }
     }
 
+    /// A watch dies in silence: nothing is heard of the kind until then.
+    pub fn silence(&mut self, kind: Kind, until: Millis) {
+        self.silent = Some((kind, until));
+    }
+
+    /// Nothing is silent or stopped any more.
+    pub fn wake(&mut self) {
+        self.silent = None;
+        self.paused_until = 0;
+    }
+
     /// What can happen next, without waiting.
     pub fn enabled(&self, env: &Env, mut can: impl FnMut(Act)) {
         if self.brain.is_none() {
@@ -145,7 +150,11 @@ impl<B: Brain> Replica<B> {
             match stream {
                 Stream::Cut => can(Act::List(*kind)),
                 Stream::Listing { .. } => can(Act::Listed(*kind)),
-                Stream::At(cursor) if *cursor < env.history(*kind).len() => can(Act::Hear(*kind)),
+                Stream::At(cursor) if *cursor < env.history(*kind).len() => {
+                    if self.silent.is_none_or(|(silent, until)| silent != *kind || until <= now) {
+                        can(Act::Hear(*kind));
+                    }
+                }
                 Stream::At(_) => {}
             }
         }
@@ -175,7 +184,8 @@ impl<B: Brain> Replica<B> {
         let timers = self.queue.next_due().filter(|_| self.deciding);
         let deadlines = self.flights.iter().filter_map(|flight| flight.sent.map(|(_, at)| at)).min();
         let election = self.elector.due().filter(|_| !env.elections_over);
-        let first = [timers, deadlines, election].into_iter().flatten().min();
+        let silence = self.silent.map(|(_, until)| until).filter(|until| *until > env.now());
+        let first = [timers, deadlines, election, silence].into_iter().flatten().min();
         first.map(|at| at.max(self.paused_until))
     }
 
@@ -378,16 +388,5 @@ impl<B: Brain> Replica<B> {
             }
         };
         self.queue.done(&flight.key, after, env.now());
-    }
-}
-
-/// What the feeds bring of the Events.
-pub fn is_heard(object: &Object) -> bool {
-    match object {
-        Object::Event(event) => {
-            event.reason.as_deref() == Some("AllocationFailed")
-                && event.involved_object.kind.as_deref() == Some("Service")
-        }
-        _ => true,
     }
 }

@@ -7,8 +7,9 @@ use binder::Binder;
 use plan::{Action, Brain, Change, Kind, Moment};
 
 use super::env::{Env, Side};
-use super::replica::{Replica, is_heard};
+use super::replica::Replica;
 use super::schedule::Millis;
+use super::stream::is_heard;
 use super::{CORE_KINDS, DRIVER_KINDS, World};
 use crate::law;
 
@@ -54,10 +55,10 @@ impl World {
         self.env.call_faults.clear();
         self.env.unstick();
         for replica in &mut self.core {
-            replica.paused_until = 0;
+            replica.wake();
         }
         for replica in &mut self.driver {
-            replica.paused_until = 0;
+            replica.wake();
         }
         self.env.server.full_namespaces.clear();
         if self.env.metallb.down {
