@@ -111,13 +111,21 @@ fn widened(index: &Index, unit: &Unit, service: &Service, group: &[Arc<IPAddress
     }
 }
 
-/// The addresses that are bound to the live claim and may be handed to a Service, IPv4 first.
+/// The addresses that are bound to the live claim and may be handed to a Service, IPv4 first. MetalLB serves a Service
+/// with one address of a family: of several the one that a Service has, then the one that the claim shows, then the
+/// smallest name (§4). The surplus stays held.
 fn bound(unit: &Unit) -> Vec<Arc<IPAddress>> {
     let usable = |address: &&Arc<IPAddress>| {
         unit.owns(address) && !address.is_deleting() && !address.phase().is_drivers()
     };
+    let family = |address: &Arc<IPAddress>| address.ip().ok().map(Ip::family);
+    let listed = unit.live_claim().and_then(|claim| claim.status.as_ref());
+    let shown = |address: &Arc<IPAddress>| {
+        listed.is_some_and(|status| status.addresses.iter().any(|one| one.name == address.key().as_str()))
+    };
     let mut addresses: Vec<_> = unit.addresses.iter().filter(usable).cloned().collect();
-    addresses.sort_by_key(|address| address.ip().ok());
+    addresses.sort_by_key(|one| (family(one), one.associated_to().is_none(), !shown(one), one.key()));
+    addresses.dedup_by_key(|one| family(one));
     addresses
 }
 

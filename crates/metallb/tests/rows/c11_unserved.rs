@@ -7,7 +7,7 @@ use rstest::rstest;
 use serde_json::{Value, json};
 
 use super::c11_reverse::associated;
-use crate::world::build::{IP, Setup, pool_ref, service, service_ref, web};
+use crate::world::build::{IP, Setup, pool_ref, service, service_ref, static_address, web};
 use crate::world::look::condition;
 use crate::world::{Pace, World, crash};
 
@@ -149,4 +149,36 @@ fn c3_known_annotations_are_not_told() {
     world.create(service);
     world.settle();
     assert!(world.told(&service_ref("web"), "UnknownAnnotation").is_empty());
+}
+
+/// MetalLB serves a Service with one address of a family: a second one that is bound to the claim stays held.
+#[rstest]
+#[case::before(false)]
+#[case::after(true)]
+fn c11_151_a_surplus_address_is_not_handed_over(#[case] after: bool) {
+    let setup = Setup { addresses: vec!["192.0.2.0/31"], contended: false, ..Setup::default() };
+    let surplus = |world: &mut World| {
+        let mut address = static_address("ip-192-0-2-1", "192.0.2.1");
+        let claim = api::address::ClaimRef { namespace: "tenant-a".into(), name: "web-ip".into(), uid: None };
+        address.spec.claim_ref = Some(claim);
+        world.create(address);
+        world.settle();
+    };
+    crash::everywhere(
+        &setup,
+        |world| {
+            if !after {
+                surplus(world);
+            }
+            world.create(web("web-ip"));
+            world.settle();
+            if after {
+                surplus(world);
+            }
+        },
+        |world| {
+            world.assert_associated("web", &[IP]);
+            world.assert_held("192.0.2.1");
+        },
+    );
 }
