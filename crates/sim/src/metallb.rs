@@ -339,7 +339,9 @@ fn pins(service: &Service) -> Result<Vec<IpAddr>, String> {
         ("", field) => Ok(vec![field.parse::<IpAddr>().map_err(|_| invalid())?.to_canonical()]),
         (_, "") => {
             let parts = text.split(',').map(|part| part.trim().parse::<IpAddr>());
-            parts.map(|ip| ip.map(|ip| ip.to_canonical()).map_err(|_| invalid())).collect()
+            let ips: Result<Vec<_>, _> = parts.map(|ip| ip.map(|ip| ip.to_canonical())).collect();
+            let families = |ips: &[IpAddr]| ips.iter().map(IpAddr::is_ipv4).collect::<BTreeSet<_>>().len();
+            ips.ok().filter(|ips| families(ips) == ips.len()).ok_or_else(invalid)
         }
         _ => Err("service can not have both".to_owned()),
     }

@@ -10,6 +10,7 @@ use plan::{Call, Change, Kind, Object, Ref, Reply, Verdict, was_the_last_write};
 
 use super::lease::Lease;
 use super::schedule::Millis;
+use super::words::{line, outcome};
 use crate::chance::Chance;
 use crate::law::Law;
 use crate::law::writes;
@@ -50,6 +51,8 @@ pub enum CallFault {
 /// A call between a process and the server.
 struct Wire {
     sender: Sender,
+    /// When the plan was decided, as a number.
+    decided: u64,
     call: Call,
     reply: Option<Reply>,
     /// Nobody waits for the answer.
@@ -85,6 +88,8 @@ pub struct Env {
     /// Every step that changed the cluster, in 64 bits: two runs of one seed have the same.
     pub digest: u64,
     histories: BTreeMap<Kind, Vec<Change>>,
+    /// Who was last told which version of an object by the answer to a write, and when, as a number.
+    answers: BTreeMap<Ref, (Sender, String, u64)>,
     wires: BTreeMap<u64, Wire>,
     leases: [Lease; 2],
     numbers: u64,
@@ -110,6 +115,7 @@ impl Env {
             story: None,
             digest: 0,
             histories: BTreeMap::new(),
+            answers: BTreeMap::new(),
             wires: BTreeMap::new(),
             leases: [Lease::default(); 2],
             numbers: 0,
@@ -203,9 +209,9 @@ impl Env {
         }
     }
 
-    pub fn send(&mut self, sender: Sender, call: Call) -> u64 {
+    pub fn send(&mut self, sender: Sender, decided: u64, call: Call) -> u64 {
         let id = self.number();
-        self.wires.insert(id, Wire { sender, call, reply: None, orphan: false, stuck: false });
+        self.wires.insert(id, Wire { sender, decided, call, reply: None, orphan: false, stuck: false });
         id
     }
 
@@ -215,6 +221,25 @@ impl Env {
 
     pub fn answered(&mut self, wire: u64) -> Reply {
         self.wires.remove(&wire).unwrap().reply.unwrap()
+    }
+
+    /// A process has the answer to a write: from now on its decisions know of it.
+    pub fn told(&mut self, sender: Sender, object: &Object) {
+        let now = self.number();
+        let version = object.meta().resource_version.clone().unwrap_or_default();
+        self.answers.insert(object.reference(), (sender, version, now));
+    }
+
+    /// A write was refused as stale: not for the sake of one that its own process was told of before it decided.
+    fn law_of_answers(&mut self, sender: Sender, decided: u64, reference: &Ref) {
+        let current = self.server.get(reference).and_then(|object| object.meta().resource_version.clone());
+        let own = self.answers.get(reference).is_some_and(|(to, version, at)| {
+            *to == sender && Some(version) == current.as_ref() && *at < decided
+        });
+        if own {
+            let words = format!("{reference}: a write knows nothing of the one before");
+            self.violated("§3 f: a decision never fights an answer that its own process has", words);
+        }
     }
 
     /// Nobody waits for this call any more; it may still be done.
@@ -272,10 +297,10 @@ impl Env {
                 return;
             }
             Some(CallFault::AnswerLost) => {
-                drop(self.perform(wire.sender, &wire.call));
+                drop(self.perform(wire.sender, wire.decided, &wire.call));
                 failed("the connection was reset", Duration::ZERO)
             }
-            Some(CallFault::Refused) | None => self.perform(wire.sender, &wire.call),
+            Some(CallFault::Refused) | None => self.perform(wire.sender, wire.decided, &wire.call),
         };
         if let (Some(fault), Some(story)) = (fault, &mut self.story) {
             story.push(format!("           call {id} meets {fault:?}"));
@@ -286,7 +311,7 @@ impl Env {
         }
     }
 
-    fn perform(&mut self, sender: Sender, call: &Call) -> Reply {
+    fn perform(&mut self, sender: Sender, decided: u64, call: &Call) -> Reply {
         let reference = match call {
             Call::Create(object) => object.reference(),
             Call::Patch { reference, .. } | Call::Delete { reference, .. } | Call::Read(reference) => {
@@ -333,7 +358,12 @@ impl Env {
         });
         let answer = match done {
             Ok(answer) => answer,
-            Err(Refusal::Stale(words)) => return Reply::Failed(Verdict::Stale(words)),
+            Err(Refusal::Stale(words)) => {
+                if !matches!(call, Call::Create(_)) {
+                    self.law_of_answers(sender, decided, &reference);
+                }
+                return Reply::Failed(Verdict::Stale(words));
+            }
             Err(Refusal::Refused(words)) => return Reply::Failed(Verdict::Refused { words, quiet: false }),
         };
         if let Err((law, words)) = writes::judge(self, sender.side, call, &reference, before.as_ref()) {
@@ -364,30 +394,5 @@ impl Env {
             Some(Change::Deleted(object)) => Reply::Object(object.clone()),
             _ => Reply::Gone,
         }
-    }
-}
-
-fn line(call: &Call, reference: &Ref) -> String {
-    match call {
-        Call::Create(object) => {
-            let value = crate::server::encode(object);
-            format!("creates {reference} {} {}", value["metadata"]["annotations"], value["spec"])
-        }
-        Call::Patch { status, body, .. } => {
-            format!("patches {}{reference} {body}", if *status { "the status of " } else { "" })
-        }
-        Call::Delete { .. } => format!("deletes {reference}"),
-        Call::Read(_) | Call::Tell(_) => String::new(),
-    }
-}
-
-fn outcome(done: &Result<Answer, Refusal>) -> String {
-    match done {
-        Ok(Answer::Object(object)) => {
-            format!("version {}", object.meta().resource_version.as_deref().unwrap_or_default())
-        }
-        Ok(Answer::Gone { .. }) => "gone".to_owned(),
-        Err(Refusal::Stale(words)) => format!("STALE {words}"),
-        Err(Refusal::Refused(words)) => format!("REFUSED {words}"),
     }
 }

@@ -7,6 +7,7 @@ pub mod replica;
 pub mod rest;
 pub mod schedule;
 pub mod stream;
+mod words;
 
 use ::metallb::Driver;
 use binder::Binder;

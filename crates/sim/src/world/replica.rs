@@ -335,7 +335,7 @@ impl<B: Brain> Replica<B> {
             env.law_of_the_lease(self.side, self.identity());
         }
         env.saboteur.call(&mut call);
-        let wire = env.send(sender, call);
+        let wire = env.send(sender, id, call);
         self.flights[at].sent = Some((wire, now + left.min(DEADLINE)));
         self.flights[at].telling = telling;
     }
@@ -358,6 +358,9 @@ impl<B: Brain> Replica<B> {
 
     fn replied(&mut self, env: &mut Env, at: usize, reply: Reply) {
         let reply = if self.flights[at].telling { Reply::Told } else { reply };
+        if let Reply::Object(object) = &reply {
+            env.told(self.sender(), object);
+        }
         if let Some(change) = self.flights[at].execution.answer(reply)
             && !env.saboteur.drops_answers()
         {
