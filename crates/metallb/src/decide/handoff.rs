@@ -125,13 +125,18 @@ fn finish(
         if hold.is_deleting() {
             waiting = true;
         } else if hold.sharing_key().is_some() && hold.sharing_key() == service.sharing_key() {
-            // With another key MetalLB takes the IP off the placeholder, while the Service keeps it.
-            let other = sharing_key(moment.entropy);
-            plan.push(placeholder::patch(
-                &hold,
-                json!({ "metadata": { "annotations": { metallb::SHARE: other } } }),
-            ));
             waiting = true;
+            // Made a moment ago, for a way back that was turned round. MetalLB may count it in already and only not have
+            // shown it: then it would take the IP off a Service that has no key any more.
+            let unseen = hold.ingress().is_empty() && index.failure(&hold).is_none();
+            if !unseen {
+                // With another key MetalLB takes the IP off the placeholder, while the Service keeps it.
+                let other = sharing_key(moment.entropy);
+                plan.push(placeholder::patch(
+                    &hold,
+                    json!({ "metadata": { "annotations": { metallb::SHARE: other } } }),
+                ));
+            }
         } else if hold.ingress().is_empty() {
             plan.push(Action::delete(&Object::Service(hold)));
         } else {

@@ -174,7 +174,9 @@ impl Index {
             self.enter(&key, service, present);
             dirty.extend(self.keys_of_service(service));
         }
-        if new.is_none_or(|service| !service.ingress().is_empty() || !self.is_heeded(service)) {
+        // What MetalLB said of another key says nothing of this one.
+        let rekeyed = old.zip(new).is_some_and(|(old, new)| old.sharing_key() != new.sharing_key());
+        if rekeyed || new.is_none_or(|service| !service.ingress().is_empty() || !self.is_heeded(service)) {
             old.or(new).map(|service| self.failures.remove(service.object_uid()));
         }
         if new.is_none() {

@@ -1,6 +1,8 @@
 //! Contract §11: the way back to the placeholder. Everything contended.
 
-use api::wellknown::{CLAIM, driver};
+use api::wellknown::{CLAIM, driver, metallb};
+use k8s_openapi::api::core::v1::Service;
+use kube::ResourceExt;
 use rstest::rstest;
 use serde_json::{Value, json};
 
@@ -143,6 +145,26 @@ fn c11_32_removed_and_back_at_once_whenever() {
             world.settle();
             world.assert_associated("web", &[IP]);
         }
+    }
+}
+
+/// The claim's name is taken off and put back before MetalLB has looked at the new placeholder. It may count that one in
+/// before any status shows it; so the placeholder stays until it has the IP, as the Service would lose it otherwise.
+#[test]
+fn c11_42_turned_round_before_metallb_has_seen_the_placeholder() {
+    for pace in [Pace::Eager, Pace::Lazy, Pace::Stale, Pace::Shuffled(3)] {
+        let mut world = associated(&Setup::default(), json!({}))(pace);
+        world.metallb.down = true;
+        for claim in [json!(null), json!("web-ip"), json!(null), json!("web-ip")] {
+            world.annotate("web", json!({ CLAIM: claim }));
+            world.settle();
+        }
+        let (web, hold) = (world.service("web"), world.hold(IP));
+        let key = |service: &Service| service.annotations().get(metallb::SHARE).cloned();
+        assert!(key(&web).is_some() && key(&web) == key(&hold), "{}", world.last_words(60));
+        world.metallb.down = false;
+        world.settle();
+        world.assert_associated("web", &[IP]);
     }
 }
 
