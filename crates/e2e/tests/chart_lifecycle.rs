@@ -13,7 +13,9 @@ use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::{Resource, ResourceExt};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+use tokio::sync::SemaphorePermit;
 
+use crate::rig;
 use crate::shared::apply_crds;
 
 const CORE: &str = "address-controller";
@@ -23,8 +25,9 @@ fn chart(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../chart").join(name)
 }
 
-async fn cluster() -> Cluster {
-    Cluster::start(Options { metallb: false, ..Options::default() }).await.unwrap()
+async fn cluster() -> (Cluster, SemaphorePermit<'static>) {
+    let room = rig::room().await;
+    (Cluster::start(Options { metallb: false, ..Options::default() }).await.unwrap(), room)
 }
 
 /// `helm upgrade --install`, as the README of the chart has it.
@@ -188,7 +191,7 @@ fn go_core(folder: &Path) -> PathBuf {
 
 #[tokio::test]
 async fn e6_uninstalling_touches_nothing_and_a_reinstall_picks_all_up() {
-    let cluster = cluster().await;
+    let (cluster, _room) = cluster().await;
     let own_namespace = ["--set", "placeholderNamespace=holds"];
     install(&cluster, CORE, &chart(CORE), &[]).await.unwrap();
     install(&cluster, DRIVER, &chart(DRIVER), &own_namespace).await.unwrap();
@@ -208,7 +211,7 @@ async fn e6_uninstalling_touches_nothing_and_a_reinstall_picks_all_up() {
 
 #[tokio::test]
 async fn an_upgrade_brings_the_crds_along_and_a_rollback_takes_them_back() {
-    let (cluster, folder) = (cluster().await, tempfile::tempdir().unwrap());
+    let ((cluster, _room), folder) = (cluster().await, tempfile::tempdir().unwrap());
     install(&cluster, CORE, &chart(CORE), &[]).await.unwrap();
     make_ledger(&cluster, "203.0.113.7").await;
     let (before, words) = (ledger(&cluster).await, description(&cluster).await);
@@ -222,7 +225,7 @@ async fn an_upgrade_brings_the_crds_along_and_a_rollback_takes_them_back() {
 
 #[tokio::test]
 async fn crds_of_the_go_chart_are_handed_over_by_one_flag() {
-    let (cluster, folder) = (cluster().await, tempfile::tempdir().unwrap());
+    let ((cluster, _room), folder) = (cluster().await, tempfile::tempdir().unwrap());
     install(&cluster, CORE, &go_core(folder.path()), &[]).await.unwrap();
     // Older than the rule that would refuse its spelling.
     make_ledger(&cluster, "203.0.113.007").await;
@@ -246,7 +249,7 @@ async fn crds_of_the_go_chart_are_handed_over_by_one_flag() {
 
 #[tokio::test]
 async fn crds_that_somebody_applied_are_handed_over_by_two_flags() {
-    let cluster = cluster().await;
+    let (cluster, _room) = cluster().await;
     apply_crds(&cluster.admin(), &older_crds()).await;
     make_ledger(&cluster, "203.0.113.7").await;
     let before = ledger(&cluster).await;
@@ -261,7 +264,7 @@ async fn crds_that_somebody_applied_are_handed_over_by_two_flags() {
 
 #[tokio::test]
 async fn a_namespace_that_is_there_already_is_used_as_it_is() {
-    let cluster = cluster().await;
+    let (cluster, _room) = cluster().await;
     let namespaces = Api::<Namespace>::all(cluster.admin());
     create(namespaces.clone(), json!({ "metadata": { "name": "holds", "labels": { "theirs": "yes" } } }))
         .await;
@@ -274,7 +277,7 @@ async fn a_namespace_that_is_there_already_is_used_as_it_is() {
 
 #[tokio::test]
 async fn an_election_can_be_switched_off_and_on() {
-    let cluster = cluster().await;
+    let (cluster, _room) = cluster().await;
     for elect in ["true", "false", "true"] {
         let set = format!("controller.leaderElect={elect}");
         install(&cluster, CORE, &chart(CORE), &["--set", &set]).await.unwrap();

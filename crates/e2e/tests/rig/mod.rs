@@ -37,7 +37,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use devcluster::proxy::Proxy;
 use devcluster::{Cluster, Controller, Controllers, Process, RunOptions};
 use tokio::runtime::Runtime;
-use tokio::sync::{OnceCell, Semaphore, watch};
+use tokio::sync::{OnceCell, Semaphore, SemaphorePermit, watch};
 
 pub use self::audit::{Audit, Request};
 pub use self::contest::LATE;
@@ -53,8 +53,11 @@ pub use self::wait::{WITHIN, eventually, gone, until};
 static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Runtime::new().unwrap());
 static SHARED: OnceCell<Rig> = OnceCell::const_new();
 static BUILT: OnceCell<Controllers> = OnceCell::const_new();
-/// How many control planes of their own the tests may have at a time, for the machine's sake.
-static ALONE: Semaphore = Semaphore::const_new(2);
+/// How many tests may work on control planes of their own at a time, for the machine's sake. Whoever is killed and
+/// started there does nothing most of the time.
+static ALONE: Semaphore = Semaphore::const_new(4);
+/// How many may work on the shared one: more, and MetalLB has so many Services to look at that each waits for all.
+static TOGETHER: Semaphore = Semaphore::const_new(6);
 /// Each stage has addresses of its own: two pools of one cluster must not overlap.
 static STAGES: AtomicUsize = AtomicUsize::new(1);
 /// How many tests have begun on the shared control plane, and how many run there now.
@@ -80,11 +83,17 @@ pub fn run(test: impl AsyncFnOnce(&'static Rig)) {
             let setup = Setup { dir: Some(crate::shared::folder("rig")), ..Setup::default() };
             Rig::own(setup).await
         };
-        let rig = SHARED.get_or_init(start).await;
+        // Counted while it waits, too: the last one has to see it.
         TESTS.send_modify(|(begun, run)| (*begun, *run) = (*begun + 1, *run + 1));
         let _running = Running;
-        test(rig).await;
+        let _permit = TOGETHER.acquire().await.unwrap();
+        test(SHARED.get_or_init(start).await).await;
     });
+}
+
+/// Waits until the machine has room for one more control plane of a test's own, and keeps it.
+pub async fn room() -> SemaphorePermit<'static> {
+    ALONE.acquire().await.unwrap()
 }
 
 /// Waits until this test is the only one on the shared control plane; returns how many have begun.
@@ -104,7 +113,7 @@ impl Drop for Running {
 /// Runs a test on a control plane of its own, ended with the test.
 pub fn alone(setup: Setup, test: impl AsyncFnOnce(&Rig)) {
     RUNTIME.block_on(async {
-        let _permit = ALONE.acquire().await.unwrap();
+        let _room = room().await;
         let rig = Rig::own(setup).await;
         test(&rig).await;
         rig.assert_none_denied();

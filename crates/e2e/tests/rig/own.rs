@@ -2,7 +2,7 @@
 
 use tokio::sync::{Mutex, OnceCell};
 
-use super::{ALONE, RUNTIME, Rig, Setup};
+use super::{RUNTIME, Rig, Setup, room};
 
 /// A control plane that the tests of one module share, one after the other: they may kill its parts.
 pub struct Own {
@@ -22,7 +22,7 @@ impl Own {
     pub fn run(&'static self, setup: Setup, test: impl AsyncFnOnce(&'static Rig)) {
         RUNTIME.block_on(async {
             let _turn = self.turn.lock().await;
-            let _permit = ALONE.acquire().await.unwrap();
+            let _room = room().await;
             let start = async || {
                 let setup = Setup { dir: Some(crate::shared::folder(self.name)), ..setup };
                 Rig::own(setup).await
