@@ -10,7 +10,7 @@ use kube::ResourceExt;
 use kube::api::DeleteParams;
 use tokio::sync::watch;
 
-use crate::rig::{self, Own, Rig, Setup, Stage};
+use crate::rig::{self, Own, Pace, Rig, Setup, Stage};
 
 static OWN: Own = Own::new("faults");
 /// The fault comes after so many writes of the driver: in the middle of the handoff.
@@ -22,8 +22,9 @@ const REFUSED: u64 = 5;
 /// A handoff tells of itself in fewer events than this, however often it was begun.
 const EVENTS: usize = 4;
 
+/// Here MetalLB is as released: what it puts off is put off the longer.
 fn on_own(test: impl AsyncFnOnce(&Rig)) {
-    OWN.run(Setup::proxied(), async |rig| {
+    OWN.run(Setup { metallb: Pace::AsReleased, ..Setup::proxied() }, async |rig| {
         // An earlier test may have failed amid its fault.
         for part in [Part::Etcd, Part::Apiserver, Part::Metallb] {
             let process = rig.cluster.process(part).unwrap();

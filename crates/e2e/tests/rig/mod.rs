@@ -45,7 +45,7 @@ pub use self::errand::Said;
 pub use self::look::*;
 pub use self::make::*;
 pub use self::own::Own;
-pub use self::setup::Setup;
+pub use self::setup::{Pace, Setup};
 pub use self::stage::Stage;
 pub use self::wait::{WITHIN, eventually, gone, until};
 

@@ -4,6 +4,16 @@ use std::path::PathBuf;
 
 use devcluster::{Controller, Families, Options};
 
+/// How fast MetalLB's client may ask. Its decisions are the same.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Pace {
+    /// As fast as it likes, as since v0.16: no test has to wait for its walks.
+    #[default]
+    AsItLikes,
+    /// As v0.15.2 is released: 20 requests a second.
+    AsReleased,
+}
+
 /// What [`super::Rig::own`] is asked for; the default is what the shared one has.
 #[derive(Clone, Debug)]
 pub struct Setup {
@@ -11,6 +21,8 @@ pub struct Setup {
     pub dir: Option<PathBuf>,
     /// The address families of Services.
     pub families: Families,
+    /// How fast MetalLB may ask.
+    pub metallb: Pace,
     /// Whether each controller talks to the API server through a proxy of its own.
     pub proxies: bool,
     /// Whether the controllers are started at once.
@@ -32,6 +44,7 @@ impl Default for Setup {
         Self {
             dir: None,
             families: Families::default(),
+            metallb: Pace::default(),
             proxies: false,
             controllers: true,
             leader_elect: true,
@@ -50,7 +63,12 @@ impl Setup {
     }
 
     pub(super) fn options(&self) -> Options {
-        Options { dir: self.dir.clone(), families: self.families, ..Options::default() }
+        Options {
+            dir: self.dir.clone(),
+            families: self.families,
+            metallb_unthrottled: self.metallb == Pace::AsItLikes,
+            ..Options::default()
+        }
     }
 
     pub(super) fn args(&self, controller: Controller) -> Vec<String> {
