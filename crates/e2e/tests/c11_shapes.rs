@@ -7,6 +7,7 @@ use kube::ResourceExt;
 use serde_json::{Value, json};
 
 use crate::rig::{self, Rig, Setup};
+use crate::upheavals;
 
 /// A Service of that specification gets the address and gives it back, three times, and at no version nobody had it.
 async fn there_and_back(rig: &Rig, name: &str, spec: Value) {
@@ -156,7 +157,7 @@ fn c11_without_hold_on_delete() {
 /// is with whom the ledger names, nothing was taken.
 #[test]
 fn j1_metallb_restarts() {
-    rig::alone(Setup::default(), async |rig| {
+    upheavals::on_own(async |rig| {
         let stage = rig.stage("restart", 3).await;
         for claim in ["web-0", "web-1", "web-2"] {
             stage.claim(claim).await;
@@ -189,5 +190,6 @@ fn j1_metallb_restarts() {
         }
         stage.held(&ips[2]).await;
         stage.finish().await;
+        stage.clear_thieves().await;
     });
 }

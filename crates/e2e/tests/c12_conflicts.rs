@@ -9,6 +9,7 @@ use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::{Value, json};
 
 use crate::rig::{self, Stage, address_conditions, load_balancer, said};
+use crate::upheavals;
 
 const THIEF: &str = "thief";
 
@@ -176,7 +177,7 @@ fn l2_forged_status_on_a_held_address() {
 /// §12: MetalLB was away, and a second Service was first when it came back.
 #[test]
 fn c12_theft_while_metallb_and_the_driver_are_away() {
-    rig::alone(rig::Setup::default(), async |rig| {
+    upheavals::on_own(async |rig| {
         let (stage, ip) = begin(rig, "away").await;
         rig.process(Controller::Driver).kill().await;
         rig.cluster.stop("metallb").await.unwrap();

@@ -22,7 +22,8 @@ const SLOW: Duration = Duration::from_secs(3);
 /// How long one of two drivers is frozen.
 const FROZEN: Duration = Duration::from_secs(2);
 
-fn on_own(test: impl AsyncFnOnce(&Rig)) {
+/// Runs a test that stops parts of the control plane, on one that such tests share.
+pub(crate) fn on_own(test: impl AsyncFnOnce(&Rig)) {
     OWN.run(Setup::proxied(), async |rig| {
         // An earlier test may have failed amid its upheaval.
         for part in [Part::Etcd, Part::Apiserver, Part::ControllerManager, Part::Metallb] {
