@@ -89,7 +89,7 @@ pub struct Env {
     pub digest: u64,
     histories: BTreeMap<Kind, Vec<Change>>,
     /// Who was last told which version of an object by the answer to a write, and when, as a number.
-    answers: BTreeMap<Ref, (Sender, String, u64)>,
+    pub(super) answers: BTreeMap<Ref, (Sender, String, u64)>,
     wires: BTreeMap<u64, Wire>,
     leases: [Lease; 2],
     numbers: u64,
@@ -221,25 +221,6 @@ impl Env {
 
     pub fn answered(&mut self, wire: u64) -> Reply {
         self.wires.remove(&wire).unwrap().reply.unwrap()
-    }
-
-    /// A process has the answer to a write: from now on its decisions know of it.
-    pub fn told(&mut self, sender: Sender, object: &Object) {
-        let now = self.number();
-        let version = object.meta().resource_version.clone().unwrap_or_default();
-        self.answers.insert(object.reference(), (sender, version, now));
-    }
-
-    /// A write was refused as stale: not for the sake of one that its own process was told of before it decided.
-    fn law_of_answers(&mut self, sender: Sender, decided: u64, reference: &Ref) {
-        let current = self.server.get(reference).and_then(|object| object.meta().resource_version.clone());
-        let own = self.answers.get(reference).is_some_and(|(to, version, at)| {
-            *to == sender && Some(version) == current.as_ref() && *at < decided
-        });
-        if own {
-            let words = format!("{reference}: a write knows nothing of the one before");
-            self.violated("§3 f: a decision never fights an answer that its own process has", words);
-        }
     }
 
     /// Nobody waits for this call any more; it may still be done.

@@ -1,5 +1,6 @@
 //! The world: both controllers, two processes each, over one cluster; and a scheduler that picks what happens next.
 
+mod answers;
 pub mod env;
 pub mod lease;
 pub mod manager;

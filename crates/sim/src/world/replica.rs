@@ -235,6 +235,7 @@ impl<B: Brain> Replica<B> {
         *stream = Stream::At(cursor);
         env.say(|| format!("  {} has the list of {kind}s", self.name()));
         self.absorb(env, Change::Replaced(kind, objects));
+        env.listed_anew(self.sender(), kind);
         if !self.complete.contains(&kind) {
             self.complete.push(kind);
             self.begin(env);
