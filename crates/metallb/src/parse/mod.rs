@@ -2,4 +2,5 @@
 
 pub mod class;
 pub mod pool;
+mod range;
 pub mod service;

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use api::{Family, Ip};
-use ipnet::IpNet;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::core::DynamicObject;
 use serde::Deserialize;
+
+use super::range::range;
 
 /// What the driver needs to know of a pool.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -232,19 +233,6 @@ impl Pool {
         }
         Ok(())
     }
-}
-
-/// One entry of `spec.addresses`: a CIDR, or `first-last`.
-fn range(text: &str) -> Option<(IpAddr, IpAddr)> {
-    if let Some((first, last)) = text.split_once('-') {
-        let (first, last) = (Ip::lenient(first).ok()?.addr(), Ip::lenient(last).ok()?.addr());
-        return (first.is_ipv4() == last.is_ipv4() && first <= last).then_some((first, last));
-    }
-    let net: IpNet = text.trim().parse().ok()?;
-    let (first, last) = (net.network(), net.broadcast());
-    // A network of IPv4 addresses in IPv6 notation is one of IPv4 addresses.
-    let mapped = first.to_canonical().is_ipv4();
-    Some(if mapped { (first.to_canonical(), last.to_canonical()) } else { (first, last) })
 }
 
 /// A label selector, as Kubernetes defines it; one that cannot be understood matches nothing.
