@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use api::ServiceKey;
-use serde_json::Value;
+
+use crate::chance::Chance;
+use crate::pools::{Labels, Pool};
 
 pub type Port = (String, i32);
 
@@ -19,22 +21,21 @@ pub struct Alloc {
     pub key: ShareKey,
 }
 
-/// A pool as MetalLB's configuration has it.
-#[derive(Clone, Debug, Default)]
-pub struct Pool {
-    ranges: Vec<(IpAddr, IpAddr)>,
-    avoid_buggy_ips: bool,
-    pub auto_assign: bool,
-    namespaces: BTreeSet<String>,
-    selectors: Vec<BTreeMap<String, String>>,
-}
-
 /// What MetalLB reads of a Service to assign it IPs.
 pub struct Request<'a> {
     pub service: &'a ServiceKey,
-    pub labels: &'a BTreeMap<String, String>,
+    pub labels: &'a Labels,
     pub ports: &'a [Port],
     pub key: &'a ShareKey,
+}
+
+/// The families that a Service is to have addresses of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Families {
+    /// One; whether it is IPv4.
+    One { v4: bool },
+    /// Both; whether IPv4 is the first, and whether one will do if there are not both.
+    Both { v4_first: bool, prefers: bool },
 }
 
 #[derive(Clone, Default)]
@@ -44,66 +45,29 @@ pub struct Books {
     key_of_ip: BTreeMap<IpAddr, ShareKey>,
 }
 
-impl Pool {
-    /// `namespaces`: labels by name.
-    pub fn of(spec: &Value, namespaces: &BTreeMap<String, BTreeMap<String, String>>) -> Self {
-        let texts = |value: &Value| -> Vec<String> {
-            value.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
-        };
-        let allocation = &spec["serviceAllocation"];
-        let mut admitted: BTreeSet<String> = texts(&allocation["namespaces"]).into_iter().collect();
-        for selector in match_labels(&allocation["namespaceSelectors"]) {
-            let fits = namespaces.iter().filter(|(_, labels)| includes(labels, &selector));
-            admitted.extend(fits.map(|(name, _)| name.clone()));
-        }
-        Self {
-            ranges: texts(&spec["addresses"]).iter().map(|text| range(text)).collect(),
-            avoid_buggy_ips: spec["avoidBuggyIPs"] == true,
-            auto_assign: spec["autoAssign"] != false,
-            namespaces: admitted,
-            selectors: match_labels(&allocation["serviceSelectors"]),
-        }
-    }
-
-    fn usable(&self, ip: IpAddr) -> bool {
-        !(self.avoid_buggy_ips && matches!(ip, IpAddr::V4(v4) if matches!(v4.octets()[3], 0 | 255)))
-    }
-
-    pub fn contains(&self, ip: IpAddr) -> bool {
-        let inside =
-            |(first, last): &(IpAddr, IpAddr)| first.is_ipv4() == ip.is_ipv4() && *first <= ip && ip <= *last;
-        self.usable(ip) && self.ranges.iter().any(inside)
-    }
-
-    fn serves(&self, request: &Request<'_>) -> bool {
-        (self.namespaces.is_empty() || self.namespaces.contains(&request.service.namespace))
-            && (self.selectors.is_empty()
-                || self.selectors.iter().any(|selector| includes(request.labels, selector)))
-    }
-
-    fn ips(&self, v4: bool) -> impl Iterator<Item = IpAddr> {
-        let ranges = self.ranges.iter().filter(move |(first, _)| first.is_ipv4() == v4);
-        ranges.flat_map(|(first, last)| (bits(*first)..=bits(*last)).map(move |at| ip(at, first.is_ipv4())))
-    }
+/// IPs as MetalLB writes them into a sentence.
+pub fn quoted<T: ToString>(ips: impl IntoIterator<Item = T>) -> String {
+    let texts: Vec<_> = ips.into_iter().map(|ip| format!("{:?}", ip.to_string())).collect();
+    format!("[{}]", texts.join(" "))
 }
 
 impl Books {
     /// How many IPs of the pool are assigned and free, of one family.
-    pub fn counters(&self, name: &str, v4: bool) -> (usize, usize) {
+    pub fn counters(&self, name: &str, v4: bool) -> (i64, i64) {
         let Some(pool) = self.pools.get(name) else { return (0, 0) };
-        let assigned: BTreeSet<_> = self
-            .allocated
-            .values()
-            .filter(|alloc| alloc.pool == name)
-            .flat_map(|alloc| &alloc.ips)
-            .filter(|ip| ip.is_ipv4() == v4)
-            .collect();
-        let total = pool.ips(v4).filter(|ip| pool.usable(*ip)).count();
-        (assigned.len(), total.saturating_sub(assigned.len()))
+        let allocs = self.allocated.values().filter(|alloc| alloc.pool == name);
+        let ips = allocs.flat_map(|alloc| &alloc.ips).filter(|ip| ip.is_ipv4() == v4);
+        let assigned = i64::try_from(ips.collect::<BTreeSet<_>>().len()).unwrap();
+        (assigned, pool.size(v4) - assigned)
     }
 
     pub fn pool_of(&self, service: &ServiceKey) -> Option<&str> {
         self.allocated.get(service).map(|alloc| alloc.pool.as_str())
+    }
+
+    /// The keys under which a Service has its IPs, as MetalLB compares them: none and empty ones are the same.
+    pub fn key_of(&self, service: &ServiceKey) -> String {
+        self.allocated.get(service).map(|alloc| format!("{}{}", alloc.key.1, alloc.key.0)).unwrap_or_default()
     }
 
     pub fn holders(&self, ip: IpAddr) -> impl Iterator<Item = &ServiceKey> {
@@ -128,10 +92,18 @@ impl Books {
 
     pub fn assign(&mut self, request: &Request<'_>, ips: &[IpAddr]) -> Result<(), String> {
         let Some(pool) = self.pool_for(ips).map(str::to_owned) else {
-            return Err(format!("{ips:?} is not allowed in config"));
+            return Err(format!("{} is not allowed in config", quoted(ips)));
         };
         if !self.pools[&pool].serves(request) {
             return Err(format!("pool {pool} not compatible for ip assignment"));
+        }
+        if ips.len() > 2 {
+            return Err(format!("more than two addresses {}", quoted(ips)));
+        }
+        if let [one, other] = ips
+            && one.is_ipv4() == other.is_ipv4()
+        {
+            return Err(format!("\"{one}\" \"{other}\" has the same family"));
         }
         for ip in ips {
             self.may_share(request, *ip)?;
@@ -142,10 +114,83 @@ impl Books {
         Ok(())
     }
 
-    /// The first free IP of each family of the pool.
+    /// Assigns free IPs of the pool.
+    pub fn draw_from(
+        &mut self,
+        request: &Request<'_>,
+        name: &str,
+        wants: Families,
+    ) -> Result<Vec<IpAddr>, String> {
+        if !self.pools.contains_key(name) {
+            return Err(format!("unknown pool \"{name}\""));
+        }
+        let found: Vec<IpAddr> = match wants {
+            // It goes on with no IP at all, and no pool has that.
+            Families::One { v4 } => match self.free(request, name, v4) {
+                Some(ip) => vec![ip],
+                None => return Err("[\"<nil>\"] is not allowed in config".to_owned()),
+            },
+            Families::Both { prefers, .. } => {
+                let found = [true, false].into_iter().filter_map(|v4| self.free(request, name, v4));
+                let found: Vec<_> = found.collect();
+                if found.is_empty() || (found.len() == 1 && !prefers) {
+                    return Err(format!("no available IPs in pool {name} for dual IPFamily"));
+                }
+                found
+            }
+        };
+        self.assign(request, &found)?;
+        Ok(found)
+    }
+
+    /// Assigns free IPs of any pool that gives to the Service by itself: first of those meant for it.
+    pub fn draw(
+        &mut self,
+        request: &Request<'_>,
+        wants: Families,
+        order: Option<&mut Chance>,
+    ) -> Result<Vec<IpAddr>, String> {
+        let mut names: Vec<String> = self.pools.keys().cloned().collect();
+        if let Some(chance) = order {
+            chance.shuffle(&mut names);
+        }
+        let open = names.iter().filter(|name| self.pools[*name].auto_assign);
+        let is_meant = |pool: &Pool| {
+            pool.serves(request)
+                && (pool.is_of_namespace(&request.service.namespace) || pool.selects_services())
+        };
+        let mut meant: Vec<&String> = open.clone().filter(|name| is_meant(&self.pools[*name])).collect();
+        meant.sort_by_key(|name| match self.pools[*name].priority {
+            0 => i64::MAX,
+            priority => priority,
+        });
+        let general: Vec<_> = open.filter(|name| !self.pools[*name].is_reserved).collect();
+        for candidates in [meant, general] {
+            if let Some(name) = self.best(request, wants, &candidates).cloned()
+                && let Ok(ips) = self.draw_from(request, &name, wants)
+            {
+                return Ok(ips);
+            }
+        }
+        Err("no available IPs".to_owned())
+    }
+
+    fn best<'a>(&self, request: &Request<'_>, wants: Families, names: &[&'a String]) -> Option<&'a String> {
+        let free = |name: &String, v4| self.free(request, name, v4).is_some();
+        let one = |v4: bool| names.iter().find(|name| free(name, v4)).copied();
+        match wants {
+            Families::One { v4 } => one(v4),
+            Families::Both { v4_first, prefers } => {
+                let both = names.iter().find(|name| free(name, true) && free(name, false)).copied();
+                let either = || one(v4_first).or_else(|| one(!v4_first)).filter(|_| prefers);
+                both.or_else(either)
+            }
+        }
+    }
+
+    /// The first IP of a family of the pool that the Service could have.
     pub fn free(&self, request: &Request<'_>, pool: &str, v4: bool) -> Option<IpAddr> {
-        let pool = self.pools.get(pool)?;
-        pool.ips(v4).find(|ip| pool.usable(*ip) && self.may_share(request, *ip).is_ok())
+        self.pools.get(pool)?.ips(v4).find(|ip| self.may_share(request, *ip).is_ok())
     }
 
     pub fn unassign(&mut self, service: &ServiceKey) {
@@ -169,10 +214,11 @@ impl Books {
         let Some(key) = self.key_of_ip.get(&ip) else { return Ok(()) };
         let others: Vec<_> = self.holders(ip).filter(|other| *other != request.service).collect();
         let shared = !key.0.is_empty() && key == request.key;
-        if let (false, Some(other)) = (shared, others.first()) {
-            let service = request.service;
+        if !shared && !others.is_empty() {
+            let names: Vec<_> = others.iter().map(ToString::to_string).collect();
+            let (service, names) = (request.service, names.join(","));
             return Err(format!(
-                "can't change sharing key for \"{service}\", address also in use by {other}"
+                "can't change sharing key for \"{service}\", address also in use by {names}"
             ));
         }
         let taken = |port: &&Port| others.iter().any(|other| self.allocated[*other].ports.contains(port));
@@ -181,34 +227,4 @@ impl Books {
             None => Ok(()),
         }
     }
-}
-
-fn match_labels(selectors: &Value) -> Vec<BTreeMap<String, String>> {
-    let selectors = selectors.as_array().into_iter().flatten();
-    selectors.map(|one| serde_json::from_value(one["matchLabels"].clone()).unwrap_or_default()).collect()
-}
-
-fn includes(labels: &BTreeMap<String, String>, wanted: &BTreeMap<String, String>) -> bool {
-    wanted.iter().all(|(name, value)| labels.get(name) == Some(value))
-}
-
-fn range(text: &str) -> (IpAddr, IpAddr) {
-    if let Some((first, last)) = text.split_once('-') {
-        return (first.parse().unwrap(), last.parse().unwrap());
-    }
-    match text.parse().unwrap() {
-        ipnet::IpNet::V4(net) => (net.network().into(), net.broadcast().into()),
-        ipnet::IpNet::V6(net) => (net.network().into(), net.broadcast().into()),
-    }
-}
-
-fn bits(ip: IpAddr) -> u128 {
-    match ip {
-        IpAddr::V4(v4) => u128::from(u32::from(v4)),
-        IpAddr::V6(v6) => u128::from(v6),
-    }
-}
-
-fn ip(bits: u128, v4: bool) -> IpAddr {
-    if v4 { IpAddr::V4(u32::try_from(bits).unwrap().into()) } else { IpAddr::V6(bits.into()) }
 }

@@ -21,4 +21,11 @@ impl Chance {
     pub fn below(&mut self, limit: usize) -> usize {
         usize::try_from(self.bits() % u64::try_from(limit).unwrap()).unwrap()
     }
+
+    /// Puts items into any order.
+    pub fn shuffle<T>(&mut self, items: &mut [T]) {
+        for last in (1..items.len()).rev() {
+            items.swap(last, self.below(last + 1));
+        }
+    }
 }

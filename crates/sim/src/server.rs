@@ -6,7 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 use plan::{Change, Kind, Object, Ref};
 use serde_json::{Map, Value, json};
 
-use crate::defaults;
+use crate::{defaults, rules};
 
 /// Why a write was not done.
 #[derive(Clone, Debug)]
@@ -94,9 +94,6 @@ impl Server {
         }
         self.has_owned |= object.meta().owner_references.is_some();
         let mut value = encode(object);
-        if self.without_v6 && value["spec"]["ipFamilies"] == json!(["IPv6"]) {
-            return Err(Refusal::Refused("spec.ipFamilies[0]: not configured on this cluster".to_owned()));
-        }
         let fields = value.as_object_mut().unwrap();
         if !matches!(reference.kind, Kind::Event | Kind::Namespace) {
             fields.remove("status");
@@ -106,9 +103,16 @@ impl Server {
         meta.insert("uid".into(), json!(format!("00000000-0000-4000-8000-{:012}", self.born)));
         let seconds = Timestamp::from_second(self.clock.as_second()).unwrap();
         meta.insert("creationTimestamp".into(), json!(seconds));
-        meta.insert("generation".into(), json!(1));
+        if counts_generations(reference.kind) {
+            meta.insert("generation".into(), json!(1));
+        }
         if reference.kind == Kind::Service {
-            defaults::service(None, &mut value).map_err(Refusal::Refused)?;
+            defaults::service(None, &mut value, !self.without_v6).map_err(Refusal::Refused)?;
+        } else {
+            if reference.kind == Kind::Namespace {
+                value["metadata"]["labels"]["kubernetes.io/metadata.name"] = json!(reference.name);
+            }
+            rules::check(reference.kind, None, &mut value).map_err(Refusal::Refused)?;
         }
         Ok(self.put(reference, value))
     }
@@ -121,15 +125,26 @@ impl Server {
         body: &Value,
         precondition: Precondition<'_>,
     ) -> Result<Answer, Refusal> {
-        let old = self.find(reference, precondition)?.clone();
+        // Through the status of our own kinds nobody's uid is looked at.
+        let by_uid = !status || reference.kind == Kind::Service;
+        let old = self.find(reference, precondition, by_uid)?.clone();
         let mut new = old.clone();
         if status {
             let mut content = old.get("status").cloned().unwrap_or(Value::Null);
             merge(&mut content, &body["status"]);
             restore(&mut new, "status", Some(&content));
+            // Of a Service, the metadata too.
+            if let (Kind::Service, Some(meta)) = (reference.kind, body.get("metadata")) {
+                merge(&mut new["metadata"], meta);
+            }
         } else {
             merge(&mut new, body);
             restore(&mut new, "status", old.get("status"));
+        }
+        if new["metadata"].get("deletionTimestamp") != old["metadata"].get("deletionTimestamp") {
+            return Err(Refusal::Refused(format!(
+                "{reference}: metadata.deletionTimestamp: field is immutable"
+            )));
         }
         let meta = new["metadata"].as_object_mut().unwrap();
         for name in ["uid", "creationTimestamp", "generation", "deletionTimestamp", "name", "namespace"] {
@@ -149,15 +164,18 @@ impl Server {
             let words = format!("{reference}: no new finalizers can be added if the object is being deleted");
             return Err(Refusal::Refused(words));
         }
-        if reference.kind == Kind::Service && !status {
-            defaults::service(Some(&old), &mut new).map_err(Refusal::Refused)?;
+        if reference.kind != Kind::Service {
+            rules::check(reference.kind, Some(&old), &mut new).map_err(Refusal::Refused)?;
+        } else if status {
+            defaults::service_status(&new).map_err(Refusal::Refused)?;
+        } else {
+            defaults::service(Some(&old), &mut new, !self.without_v6).map_err(Refusal::Refused)?;
         }
         if new == old {
             return Ok(Answer::Object(self.objects[reference].object.clone()));
         }
         if new.get("spec") != old.get("spec") {
-            let generation = old["metadata"]["generation"].as_i64().unwrap_or(1);
-            new["metadata"]["generation"] = json!(generation + 1);
+            next_generation(&mut new);
         }
         if deleting && finalizers(&new).is_empty() {
             return Ok(self.remove(reference, new));
@@ -166,7 +184,7 @@ impl Server {
     }
 
     pub fn delete(&mut self, reference: &Ref, precondition: Precondition<'_>) -> Result<Answer, Refusal> {
-        let mut value = self.find(reference, precondition)?.clone();
+        let mut value = self.find(reference, precondition, true)?.clone();
         if finalizers(&value).is_empty() {
             return Ok(self.remove(reference, value));
         }
@@ -175,17 +193,21 @@ impl Server {
         }
         let seconds = Timestamp::from_second(self.clock.as_second()).unwrap();
         value["metadata"]["deletionTimestamp"] = json!(seconds);
+        next_generation(&mut value);
         Ok(Answer::Object(self.put(reference.clone(), value)))
     }
 
-    fn find(&self, reference: &Ref, precondition: Precondition<'_>) -> Result<&Value, Refusal> {
+    fn find(&self, reference: &Ref, precondition: Precondition<'_>, by_uid: bool) -> Result<&Value, Refusal> {
         let Some(stored) = self.objects.get(reference) else {
             return Err(Refusal::Stale(format!("{reference} not found")));
         };
         let meta = stored.object.meta();
         if let Some((uid, version)) = precondition {
             assert!(!uid.is_empty() && !version.is_empty(), "{reference}: empty precondition");
-            if meta.uid.as_deref() != Some(uid) || meta.resource_version.as_deref() != Some(version) {
+            if by_uid && meta.uid.as_deref() != Some(uid) {
+                return Err(Refusal::Stale(format!("{reference} is another one of that name")));
+            }
+            if meta.resource_version.as_deref() != Some(version) {
                 return Err(Refusal::Stale(format!("{reference} has been modified")));
             }
         }
@@ -213,6 +235,17 @@ impl Server {
         self.touched.push(reference.clone());
         self.objects.remove(reference);
         Answer::Gone { uid }
+    }
+}
+
+/// The kinds defined by a `CustomResourceDefinition` do.
+fn counts_generations(kind: Kind) -> bool {
+    matches!(kind, Kind::Class | Kind::Address | Kind::Claim | Kind::Pool)
+}
+
+fn next_generation(value: &mut Value) {
+    if let Some(generation) = value["metadata"]["generation"].as_i64() {
+        value["metadata"]["generation"] = json!(generation + 1);
     }
 }
 
@@ -270,16 +303,24 @@ pub fn encode(object: &Object) -> Value {
 }
 
 pub fn decode(kind: Kind, value: &Value) -> Object {
-    fn read<T: serde::de::DeserializeOwned>(value: &Value) -> T {
-        T::deserialize(value).unwrap_or_else(|error| panic!("{error}: {value:#}"))
+    try_decode(kind, value).unwrap_or_else(|error| panic!("{error}: {value:#}"))
+}
+
+/// The object, if its fields have the types that its kind gives them.
+///
+/// # Errors
+/// What is wrong with a field.
+pub fn try_decode(kind: Kind, value: &Value) -> Result<Object, String> {
+    fn read<T: serde::de::DeserializeOwned + Into<Object>>(value: &Value) -> Result<Object, String> {
+        T::deserialize(value).map(Into::into).map_err(|error| error.to_string())
     }
     match kind {
-        Kind::Class => Object::from(read::<api::IPAddressClass>(value)),
-        Kind::Address => Object::from(read::<api::IPAddress>(value)),
-        Kind::Claim => Object::from(read::<api::IPAddressClaim>(value)),
-        Kind::Service => Object::from(read::<k8s_openapi::api::core::v1::Service>(value)),
-        Kind::Namespace => Object::from(read::<k8s_openapi::api::core::v1::Namespace>(value)),
-        Kind::Event => Object::from(read::<k8s_openapi::api::core::v1::Event>(value)),
-        Kind::Pool => Object::from(read::<kube::core::DynamicObject>(value)),
+        Kind::Class => read::<api::IPAddressClass>(value),
+        Kind::Address => read::<api::IPAddress>(value),
+        Kind::Claim => read::<api::IPAddressClaim>(value),
+        Kind::Service => read::<k8s_openapi::api::core::v1::Service>(value),
+        Kind::Namespace => read::<k8s_openapi::api::core::v1::Namespace>(value),
+        Kind::Event => read::<k8s_openapi::api::core::v1::Event>(value),
+        Kind::Pool => read::<kube::core::DynamicObject>(value),
     }
 }

@@ -89,7 +89,7 @@ fn c11_13_harmless_edits_cause_no_write_and_no_empty_status() {
         json!({ "metadata": { "labels": { "tier": "web" } } }),
         json!({ "metadata": { "annotations": { "note": "x" } } }),
         json!({ "spec": { "selector": { "app": "other" } } }),
-        json!({ "spec": { "ports": [{ "port": 80 }, { "name": "tls", "port": 443 }] } }),
+        json!({ "spec": { "ports": [{ "name": "web", "port": 80 }, { "name": "tls", "port": 443 }] } }),
         json!({ "spec": { "sessionAffinity": "ClientIP" } }),
     ] {
         world.patch(&service_ref("web"), edit);
