@@ -22,6 +22,7 @@ mod c6_reclaim;
 mod c8_classes;
 mod c8_migrate;
 mod chart_lifecycle;
+mod conformance;
 mod crash;
 mod crd_rules;
 mod d4_allocation;
