@@ -1,0 +1,47 @@
+//! Contract §9: when a placeholder is withdrawn that no reservation needs any more.
+
+use api::ClaimKey;
+use kube::ResourceExt;
+use metallb::{Driver, Key};
+use plan::{Action, Brain, Change, Kind, Moment, Ref};
+use serde_json::json;
+
+use crate::world::build::{IP, Setup, address_ref, claim};
+use crate::world::{Pace, crash};
+
+/// A placeholder that waits in MetalLB while the class goes would be given an IP later, and keep it for nobody.
+#[test]
+fn c9_19_without_its_class_nothing_of_a_claim_waits_in_metallb() {
+    crash::from(
+        |pace| {
+            let mut world = Setup::roomy().empty(pace);
+            world.metallb.down = true;
+            world.create(claim("tenant-a", "web-ip", json!({})));
+            world.settle();
+            assert_eq!(world.placeholders().len(), 1);
+            world
+        },
+        |world| world.delete(&Ref::class("pub")),
+        |world| assert!(world.placeholders().is_empty(), "{}", world.last_words(40)),
+    );
+}
+
+/// A successor whose watch of addresses is behind knows the claim as bound, and its address not at all.
+#[test]
+fn c9_20_a_placeholder_is_withdrawn_only_after_a_live_look_at_its_address() {
+    let world = Setup { contended: false, ..Setup::default() }.world(Pace::Eager);
+    let mut late = Driver::new(world.config.clone());
+    for kind in [Kind::Class, Kind::Address, Kind::Claim, Kind::Service, Kind::Namespace, Kind::Pool] {
+        let list = world.server.all(kind).filter(|_| kind != Kind::Address).cloned().collect();
+        late.apply(Change::Replaced(kind, list));
+    }
+    let moment = Moment { now: world.server.now(), entropy: 1 };
+    let plan = late.decide(&Key::Claim(ClaimKey::new("tenant-a", "web-ip")), &moment);
+    let name = world.address_of(IP).name_any();
+    assert!(
+        matches!(&plan.actions[..], [Action::ConfirmAbsent { reference, uid: None }, Action::Delete { .. }]
+            if *reference == address_ref(&name)),
+        "{:#?}",
+        plan.actions
+    );
+}
