@@ -20,49 +20,52 @@ pub trait Kept: Sized {
     fn of(object: Object) -> Option<Arc<Self>>;
 }
 
-/// An index that keeps the objects of one kind.
-pub trait Keep<T: Kept> {
-    /// What collects the keys that a change makes dirty.
-    type Dirty;
+/// How an index keeps the objects of one kind: where, and what follows when one of them came, changed or went (from the old
+/// one to the new one; the secondary keys follow, and the keys that became dirty are collected).
+#[derive(Clone, Copy)]
+pub struct Keep<T: Kept, I, D> {
     /// Where they are kept.
-    fn store(&mut self) -> &mut Store<T::Key, T>;
-    /// One of them came, changed or went: the secondary keys are to follow.
-    fn changed(&mut self, old: Option<&T>, new: Option<&T>, dirty: &mut Self::Dirty);
+    pub store: fn(&mut I) -> &mut Store<T::Key, T>,
+    /// What follows a change.
+    pub changed: fn(&mut I, Option<&T>, Option<&T>, &mut D),
 }
 
-/// Takes in a change of the objects of one kind; what tells nothing new changes nothing.
-pub fn take_in<T: Kept, I: Keep<T>>(index: &mut I, change: Change, dirty: &mut I::Dirty) {
-    match change {
-        Change::Applied(object) => applied(index, object, dirty),
-        Change::Deleted(object) => {
-            let key = T::key_of(&object.reference());
-            let Some(object) = T::of(object) else { return };
-            let old = index.store().deleted(&key, &object);
-            index.changed(old.as_deref(), None, dirty);
-        }
-        Change::Gone { reference, uid } => {
-            let old = index.store().gone(&T::key_of(&reference), &uid);
-            index.changed(old.as_deref(), None, dirty);
-        }
-        Change::Replaced(_, objects) => {
-            let listed: HashSet<_> = objects.iter().map(|object| T::key_of(&object.reference())).collect();
-            for (key, object) in index.store().missing_from(&listed) {
-                let old = index.store().dropped(&key, &object);
-                index.changed(old.as_deref(), None, dirty);
+impl<T: Kept, I, D> Keep<T, I, D> {
+    /// Takes in a change of the objects of this kind; what tells nothing new changes nothing.
+    pub fn take_in(&self, index: &mut I, change: Change, dirty: &mut D) {
+        match change {
+            Change::Applied(object) => self.applied(index, object, dirty),
+            Change::Deleted(object) => {
+                let key = T::key_of(&object.reference());
+                let Some(object) = T::of(object) else { return };
+                let old = (self.store)(index).deleted(&key, &object);
+                (self.changed)(index, old.as_deref(), None, dirty);
             }
-            for object in &objects {
-                applied(index, object.clone(), dirty);
+            Change::Gone { reference, uid } => {
+                let old = (self.store)(index).gone(&T::key_of(&reference), &uid);
+                (self.changed)(index, old.as_deref(), None, dirty);
             }
-            index.store().listed(objects.iter().map(Object::meta));
+            Change::Replaced(_, objects) => {
+                let listed: HashSet<_> =
+                    objects.iter().map(|object| T::key_of(&object.reference())).collect();
+                for (key, object) in (self.store)(index).missing_from(&listed) {
+                    let old = (self.store)(index).dropped(&key, &object);
+                    (self.changed)(index, old.as_deref(), None, dirty);
+                }
+                for object in &objects {
+                    self.applied(index, object.clone(), dirty);
+                }
+                (self.store)(index).listed(objects.iter().map(Object::meta));
+            }
         }
     }
-}
 
-fn applied<T: Kept, I: Keep<T>>(index: &mut I, object: Object, dirty: &mut I::Dirty) {
-    let key = T::key_of(&object.reference());
-    let Some(new) = T::of(object) else { return };
-    if let Some(old) = index.store().put(key, Arc::clone(&new)) {
-        index.changed(old.as_deref(), Some(&new), dirty);
+    fn applied(&self, index: &mut I, object: Object, dirty: &mut D) {
+        let key = T::key_of(&object.reference());
+        let Some(new) = T::of(object) else { return };
+        if let Some(old) = (self.store)(index).put(key, Arc::clone(&new)) {
+            (self.changed)(index, old.as_deref(), Some(&new), dirty);
+        }
     }
 }
 

@@ -17,7 +17,7 @@ pub use action::{Action, Guard, Plan, Target};
 pub use brain::{Brain, Moment};
 pub use event::{Event, EventType};
 pub use execution::{Call, Execution, Outcome, Reply, Verdict, was_the_last_write};
-pub use keep::{Keep, Kept, take_in};
+pub use keep::{Keep, Kept};
 pub use many::Many;
 pub use object::{Change, Kind, Object, Ref};
 pub use store::{Store, is_older};
