@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use jiff::{SignedDuration, Timestamp};
-use plan::{Change, Kind, Object, Ref};
+use plan::{Call, Change, Kind, Object, Ref, Reply, Verdict};
 use serde_json::{Map, Value, json};
 
 use crate::{defaults, rules};
@@ -15,6 +15,15 @@ pub enum Refusal {
     Stale(String),
     /// The server will not have it (403, 422).
     Refused(String),
+}
+
+impl From<Refusal> for Verdict {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::Stale(words) => Self::Stale(words),
+            Refusal::Refused(words) => Self::Refused { words, quiet: false },
+        }
+    }
 }
 
 /// What a write left.
@@ -195,6 +204,28 @@ impl Server {
         value["metadata"]["deletionTimestamp"] = json!(seconds);
         next_generation(&mut value);
         Ok(Answer::Object(self.put(reference.clone(), value)))
+    }
+
+    /// Carries out a call that writes. An Event is nobody's object here, and a read writes nothing.
+    pub fn write(&mut self, call: &Call) -> Option<Result<Answer, Refusal>> {
+        Some(match call {
+            Call::Create(object) => self.create(object).map(Answer::Object),
+            Call::Patch { reference, status, body } => {
+                let meta = &body["metadata"];
+                let precondition = meta["uid"].as_str().zip(meta["resourceVersion"].as_str());
+                self.patch(reference, *status, body, precondition)
+            }
+            Call::Delete { reference, uid, resource_version } => {
+                let precondition = (!uid.is_empty()).then_some((uid.as_str(), resource_version.as_str()));
+                self.delete(reference, precondition)
+            }
+            Call::Read(_) | Call::Tell(_) => return None,
+        })
+    }
+
+    /// What the server answers to a read.
+    pub fn read(&self, reference: &Ref) -> Reply {
+        self.get(reference).map_or(Reply::Absent, |object| Reply::Object(object.clone()))
     }
 
     fn find(&self, reference: &Ref, precondition: Precondition<'_>, by_uid: bool) -> Result<&Value, Refusal> {

@@ -1,24 +1,15 @@
 //! Runs the world to rest: the driver's plans carried out as the runtime does it, with everybody else acting in
 //! between.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use ::metallb::Key;
 use jiff::SignedDuration;
-use plan::{Action, Brain, Change, Event, Kind, Moment, Ref, Target};
+use plan::{Action, Brain, Call, Change, Event, Execution, Kind, Moment, Outcome, Reply};
 
 use super::law::Law;
 use super::{Pace, World, core, is_heard, render};
-use sim::server::{Answer, Refusal};
-
-/// The versions that the actions of one plan have made so far.
-type Written = BTreeMap<Ref, (String, String)>;
-
-enum Stop {
-    Stale(String),
-    Refused(String),
-    Killed,
-}
+use sim::server::Answer;
 
 impl World {
     /// Everybody acts until nobody has anything left to do, and the rest is a real one.
@@ -156,18 +147,12 @@ impl World {
         if !plan.actions.is_empty() {
             self.story.push(format!("driver decides about {key}"));
         }
-        let mut written = Written::new();
-        let mut stop = None;
-        for action in &plan.actions {
-            if let Err(why) = self.carry_out(action, &mut written) {
-                stop = Some(why);
-                break;
-            }
-        }
+        let outcome = self.carry_out(&plan.actions);
         self.driver.settle(&key);
         let mut standing = plan.standing;
-        match stop {
-            None => {
+        match outcome {
+            _ if self.killed => {}
+            Outcome::Done => {
                 self.tell_standing(&key, standing);
                 match plan.again_after {
                     Some(delay) => {
@@ -177,79 +162,67 @@ impl World {
                     None => drop(self.timers.remove(&key)),
                 }
             }
-            Some(Stop::Stale(words)) => {
+            Outcome::Stale(words) => {
                 self.story.push(format!("    stale: {words}"));
                 self.enqueue(vec![key]);
             }
-            Some(Stop::Refused(words)) => {
+            Outcome::Refused { words, tell } => {
                 self.story.push(format!("    refused: {words}"));
-                standing.extend(plan.actions.iter().filter_map(|action| guard(action, &words)));
+                standing.extend(tell);
                 self.tell_standing(&key, standing);
                 self.timers.insert(key, self.server.now() + SignedDuration::from_secs(5));
             }
-            Some(Stop::Killed) => {}
+            Outcome::Failed { words, .. } => panic!("{key}: {words}"),
         }
         true
     }
 
-    fn carry_out(&mut self, action: &Action, written: &mut Written) -> Result<(), Stop> {
-        Law::judge(&self.server, &self.config, action);
-        let version = |target: &Target| match written.get(&target.reference) {
-            Some((uid, version)) if *uid == target.uid => (uid.clone(), version.clone()),
-            _ => (target.uid.clone(), target.resource_version.clone()),
-        };
-        let done = match action {
-            Action::Create { object, .. } => self.server.create(object).map(Answer::Object),
-            Action::Patch { target, status, body, .. } => {
-                let (uid, version) = version(target);
-                self.server.patch(&target.reference, *status, body, Some((&uid, &version)))
+    /// Carries out the actions as the runtime does, up to the first that fails or to the driver's death.
+    fn carry_out(&mut self, actions: &[Action]) -> Outcome {
+        let mut execution = Execution::new(actions.to_vec());
+        let mut actions = actions.iter();
+        let mut failed = false;
+        while let Some(call) = execution.call() {
+            // After a failure nothing is carried out any more: the call is a look.
+            let action = if failed { None } else { actions.next() };
+            if let Some(action) = action {
+                Law::judge(&self.server, &self.config, action);
             }
-            Action::Delete { target } => {
-                let (uid, version) = version(target);
-                self.server.delete(&target.reference, Some((&uid, &version)))
+            let reply = self.make(&call, action);
+            failed = matches!(reply, Reply::Failed(_));
+            if call.is_write() && !failed {
+                self.writes += 1;
+                if self.is_killed_now() {
+                    self.ripple();
+                    break;
+                }
             }
-            Action::ConfirmAbsent { reference, uid } => {
-                let Some(object) = self.server.get(reference).cloned() else { return Ok(()) };
-                let is_the_one = uid.is_none() || object.meta().uid == *uid;
-                self.absorb(Change::Applied(object));
-                return if is_the_one { Err(Stop::Stale(format!("{reference} is there"))) } else { Ok(()) };
+            if let Some(change) = execution.answer(reply) {
+                self.absorb(change);
             }
-            Action::Emit(event) => {
-                self.story.push(format!("  {}", render::line(action)));
+            if call.is_write() && !failed {
+                self.ripple();
+            }
+        }
+        execution.outcome()
+    }
+
+    /// One call, and the line that people read of it.
+    fn make(&mut self, call: &Call, action: Option<&Action>) -> Reply {
+        let reply = match (self.server.write(call), call) {
+            (Some(Ok(Answer::Object(object))), _) => Reply::Object(object),
+            (Some(Ok(Answer::Gone { .. })), _) => Reply::Gone,
+            (Some(Err(refusal)), _) => return Reply::Failed(refusal.into()),
+            (None, Call::Read(reference)) => return self.server.read(reference),
+            (None, Call::Tell(event)) => {
                 self.told.push(event.clone());
                 self.emitted += 1;
-                return Ok(());
+                Reply::Told
             }
+            (None, call) => unreachable!("{call:?}"),
         };
-        let (reference, uid) = subject(action);
-        let answer = match done {
-            Ok(answer) => answer,
-            Err(Refusal::Refused(words)) => return Err(Stop::Refused(words)),
-            Err(Refusal::Stale(words)) => {
-                self.look(&reference, uid);
-                return Err(Stop::Stale(words));
-            }
-        };
-        self.story.push(format!("  {}", render::line(action)));
-        self.writes += 1;
-        if self.is_killed_now() {
-            self.ripple();
-            return Err(Stop::Killed);
-        }
-        match answer {
-            Answer::Object(object) => {
-                let meta = object.meta();
-                let version = (meta.uid.clone().unwrap(), meta.resource_version.clone().unwrap());
-                written.insert(reference, version);
-                self.absorb(Change::Applied(object));
-            }
-            Answer::Gone { uid } => {
-                written.remove(&reference);
-                self.absorb(Change::Gone { reference, uid });
-            }
-        }
-        self.ripple();
-        Ok(())
+        self.story.extend(action.map(|action| format!("  {}", render::line(action))));
+        reply
     }
 
     fn is_killed_now(&mut self) -> bool {
@@ -262,15 +235,6 @@ impl World {
             None => {}
         }
         self.killed
-    }
-
-    /// A live read of an object that is not as the driver thinks.
-    fn look(&mut self, reference: &Ref, uid: Option<String>) {
-        match (self.server.get(reference).cloned(), uid) {
-            (Some(object), _) => self.absorb(Change::Applied(object)),
-            (None, Some(uid)) => self.absorb(Change::Gone { reference: reference.clone(), uid }),
-            (None, None) => {}
-        }
     }
 
     fn tell_standing(&mut self, key: &Key, events: Vec<Event>) {
@@ -309,27 +273,5 @@ impl World {
             }
         }
         self.check();
-    }
-}
-
-fn guard(action: &Action, words: &str) -> Option<Event> {
-    match action {
-        Action::Create { refused: Some(guard), .. } | Action::Patch { refused: Some(guard), .. } => {
-            let mut event = guard.event.clone();
-            event.note = format!("{}: {words}", event.note);
-            Some(event)
-        }
-        _ => None,
-    }
-}
-
-fn subject(action: &Action) -> (Ref, Option<String>) {
-    match action {
-        Action::Create { object, .. } => (object.reference(), None),
-        Action::Patch { target, .. } | Action::Delete { target } => {
-            (target.reference.clone(), Some(target.uid.clone()))
-        }
-        Action::ConfirmAbsent { reference, .. } => (reference.clone(), None),
-        Action::Emit(event) => (event.regarding.clone(), None),
     }
 }

@@ -309,25 +309,7 @@ impl Env {
             }
         };
         let before = self.server.value(&reference).cloned();
-        let done = match call {
-            Call::Read(_) => {
-                return self
-                    .server
-                    .get(&reference)
-                    .map_or(Reply::Absent, |object| Reply::Object(object.clone()));
-            }
-            Call::Create(object) => self.server.create(object).map(Answer::Object),
-            Call::Patch { status, body, .. } => {
-                let meta = &body["metadata"];
-                let precondition = meta["uid"].as_str().zip(meta["resourceVersion"].as_str());
-                self.server.patch(&reference, *status, body, precondition)
-            }
-            Call::Delete { uid, resource_version, .. } => {
-                let precondition = (!uid.is_empty()).then_some((uid.as_str(), resource_version.as_str()));
-                self.server.delete(&reference, precondition)
-            }
-            Call::Tell(_) => unreachable!(),
-        };
+        let Some(done) = self.server.write(call) else { return self.server.read(&reference) };
         self.say(|| {
             format!(
                 "  {}-{} {}: {}",
@@ -339,13 +321,12 @@ impl Env {
         });
         let answer = match done {
             Ok(answer) => answer,
-            Err(Refusal::Stale(words)) => {
-                if !matches!(call, Call::Create(_)) {
+            Err(refusal) => {
+                if matches!(refusal, Refusal::Stale(_)) && !matches!(call, Call::Create(_)) {
                     self.law_of_answers(sender, decided, &reference);
                 }
-                return Reply::Failed(Verdict::Stale(words));
+                return Reply::Failed(refusal.into());
             }
-            Err(Refusal::Refused(words)) => return Reply::Failed(Verdict::Refused { words, quiet: false }),
         };
         if let Err((law, words)) = writes::judge(self, sender.side, call, &reference, before.as_ref()) {
             self.violated(law, words);
