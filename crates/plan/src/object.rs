@@ -6,6 +6,7 @@ use std::sync::Arc;
 use api::{AddressName, ClaimKey, IPAddress, IPAddressClaim, IPAddressClass, ServiceKey};
 use k8s_openapi::api::core::v1;
 use kube::core::{DynamicObject, ObjectMeta};
+use serde::{Serialize, Serializer};
 
 /// The kinds that the two controllers read or write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -164,6 +165,21 @@ impl Object {
             kind: self.kind(),
             namespace: meta.namespace.clone(),
             name: meta.name.clone().unwrap_or_default(),
+        }
+    }
+}
+
+impl Serialize for Object {
+    /// As the object of its kind.
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Class(object) => object.serialize(serializer),
+            Self::Address(object) => object.serialize(serializer),
+            Self::Claim(object) => object.serialize(serializer),
+            Self::Service(object) => object.serialize(serializer),
+            Self::Namespace(object) => object.serialize(serializer),
+            Self::Event(object) => object.serialize(serializer),
+            Self::Pool(object) => object.serialize(serializer),
         }
     }
 }

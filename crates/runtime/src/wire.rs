@@ -46,19 +46,6 @@ fn parse<K: DeserializeOwned + Resource>(text: &str) -> Result<K, serde_json::Er
     Ok(object)
 }
 
-/// The text of an object to create.
-pub(crate) fn encode(object: &Object) -> Result<Vec<u8>, serde_json::Error> {
-    match object {
-        Object::Class(object) => serde_json::to_vec(&**object),
-        Object::Address(object) => serde_json::to_vec(&**object),
-        Object::Claim(object) => serde_json::to_vec(&**object),
-        Object::Service(object) => serde_json::to_vec(&**object),
-        Object::Namespace(object) => serde_json::to_vec(&**object),
-        Object::Event(object) => serde_json::to_vec(&**object),
-        Object::Pool(object) => serde_json::to_vec(&**object),
-    }
-}
-
 /// Leaves out what no decision reads, before an object is kept: it is most of an object's memory. Who wrote
 /// last, and when, stays (contract §11 names the field manager of a foreign edit); which fields, does not.
 pub(crate) fn trim<K: Resource>(object: &mut K) {

@@ -321,16 +321,7 @@ pub fn merge(target: &mut Value, patch: &Value) {
 }
 
 pub fn encode(object: &Object) -> Value {
-    let value = match object {
-        Object::Class(object) => serde_json::to_value(&**object),
-        Object::Address(object) => serde_json::to_value(&**object),
-        Object::Claim(object) => serde_json::to_value(&**object),
-        Object::Service(object) => serde_json::to_value(&**object),
-        Object::Namespace(object) => serde_json::to_value(&**object),
-        Object::Event(object) => serde_json::to_value(&**object),
-        Object::Pool(object) => serde_json::to_value(&**object),
-    };
-    value.unwrap()
+    serde_json::to_value(object).unwrap()
 }
 
 pub fn decode(kind: Kind, value: &Value) -> Object {

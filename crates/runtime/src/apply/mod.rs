@@ -111,7 +111,7 @@ impl Applier {
 
     async fn create(&self, object: &Object) -> Result<Reply, Stop> {
         let reference = object.reference();
-        let body = wire::encode(object).map_err(|error| Stop::Failed(error.to_string()))?;
+        let body = serde_json::to_vec(object).map_err(|error| Stop::Failed(error.to_string()))?;
         let parameters = PostParams { field_manager: Some(self.manager.clone()), ..PostParams::default() };
         let request = wire::collection_of(&reference).create(&parameters, body)?;
         let text = self.write(request).await?;
