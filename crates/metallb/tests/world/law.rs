@@ -3,13 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use ::metallb::Config;
-use api::wellknown::ADDRESS_PROTECTION;
 use api::{AddressName, ServiceKey};
 use kube::ResourceExt;
-use plan::{Action, Ref};
+use plan::Action;
 
 use super::World;
-use sim::law::holders::{is_observed, is_rightful};
+use sim::law::holders::{holders_of, ip_to_hold, is_rightful};
 use sim::law::writes;
 use sim::server::{Server, merge};
 
@@ -39,18 +38,8 @@ impl World {
             assert_eq!(self.shows(name), *shown, "{name} after:\n{}", self.last_words(60));
         }
         for address in self.addresses() {
-            if is_observed(&address) {
-                continue;
-            }
-            let Ok(ip) = address.ip() else { continue };
-            let core = address.finalizers().iter().any(|name| name == ADDRESS_PROTECTION);
-            if address.is_deleting() && !core {
-                continue;
-            }
-            // A Service that is gone has nothing, whether or not MetalLB has seen it go.
-            let exists = |holder: &&ServiceKey| self.server.get(&Ref::service(holder)).is_some();
-            let holders: Vec<ServiceKey> =
-                self.metallb.books.holders(ip.addr()).filter(exists).cloned().collect();
+            let Some(ip) = ip_to_hold(&address) else { continue };
+            let holders = holders_of(&self.server, &self.metallb, ip);
             let id = (address.key(), address.uid().unwrap_or_default());
             let rightful = |holder: &ServiceKey| is_rightful(&self.server, &self.config, &address, holder);
             let by_us = address.spec.source.from_class.is_some() && address.labels().is_empty();

@@ -1,14 +1,30 @@
 //! Who may have an IP of the ledger.
 
-use api::wellknown::{CLAIM, driver, metallb as names};
-use api::{IPAddress, ServiceKey};
+use std::net::IpAddr;
+
+use api::wellknown::{ADDRESS_PROTECTION, CLAIM, driver, metallb as names};
+use api::{IPAddress, Ip, ServiceKey};
 use k8s_openapi::api::core::v1::Service;
 use kube::ResourceExt;
 use metallb::Config;
 use plan::{Object, Ref};
 
+use crate::metallb::MetalLb;
 use crate::server::Server;
 use crate::world::env::Env;
+
+/// The IP of an address that is to be held: not one of the inventory, nor one whose teardown has begun.
+pub fn ip_to_hold(address: &IPAddress) -> Option<IpAddr> {
+    let core = address.finalizers().iter().any(|name| name == ADDRESS_PROTECTION);
+    let goes = address.is_deleting() && !core;
+    if is_observed(address) || goes { None } else { address.ip().ok().map(Ip::addr) }
+}
+
+/// Who has the IP in MetalLB's books. A Service that is gone has nothing, whether or not MetalLB has seen it go.
+pub fn holders_of(server: &Server, metallb: &MetalLb, ip: IpAddr) -> Vec<ServiceKey> {
+    let exists = |holder: &&ServiceKey| server.get(&Ref::service(holder)).is_some();
+    metallb.books.holders(ip).filter(exists).cloned().collect()
+}
 
 /// Whether the Service may have the IP of this address: a placeholder of it, the Service that the ledger names, or one
 /// that was adopted and is about to be associated.

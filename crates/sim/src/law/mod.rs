@@ -6,14 +6,13 @@ pub mod writes;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use api::wellknown::ADDRESS_PROTECTION;
 use api::{AddressName, IPAddress, ServiceKey};
 use kube::ResourceExt;
-use plan::{Kind, Object, Ref};
+use plan::{Kind, Object};
 
 use crate::server::Server;
 use crate::world::env::{Env, Violation};
-use holders::{is_observed, is_own, is_rightful};
+use holders::{holders_of, ip_to_hold, is_observed, is_own, is_rightful};
 
 const HELD: &str = "§10: from record to teardown an IP is with its placeholder or its rightful Service, at every single step";
 const OTHERS: &str = "§10: an IP held for a claim is never with another";
@@ -102,12 +101,8 @@ pub fn check(env: &mut Env) {
 }
 
 fn look(env: &mut Env, address: &IPAddress) -> Option<(&'static str, String)> {
-    let ip = address.ip().ok()?;
-    let core = address.finalizers().iter().any(|name| name == ADDRESS_PROTECTION);
-    if address.is_deleting() && !core {
-        return None;
-    }
-    let holders = holders_of(env, address);
+    let ip = ip_to_hold(address)?;
+    let holders = holders_of(&env.server, &env.metallb, ip);
     let rightful = |holder: &ServiceKey| is_rightful(&env.server, &env.config, address, holder);
     let wrong = holders.iter().find(|holder| !rightful(holder));
     let id = (address.key(), address.metadata.uid.clone().unwrap_or_default());
@@ -138,11 +133,4 @@ fn look(env: &mut Env, address: &IPAddress) -> Option<(&'static str, String)> {
         return Some((HELD, format!("{ip} is with nobody")));
     }
     wrong.map(|wrong| (OTHERS, format!("{ip} is with {wrong}")))
-}
-
-/// Who has the IP in MetalLB's books. A Service that is gone has nothing, whether or not MetalLB has seen it go.
-pub fn holders_of(env: &Env, address: &IPAddress) -> Vec<ServiceKey> {
-    let Ok(ip) = address.ip() else { return Vec::new() };
-    let exists = |holder: &&ServiceKey| env.server.get(&Ref::service(holder)).is_some();
-    env.metallb.books.holders(ip.addr()).filter(exists).cloned().collect()
 }

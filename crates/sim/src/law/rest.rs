@@ -8,8 +8,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::ResourceExt;
 use plan::{Kind, Object, Ref};
 
-use super::holders::{is_observed, is_rightful};
-use super::holders_of;
+use super::holders::{holders_of, is_observed, is_rightful};
 use crate::world::env::Env;
 
 const SAYS_WHY: &str = "§4.8: a claim is Bound or says why not";
@@ -61,7 +60,8 @@ fn look_at_address(env: &Env, address: &IPAddress) -> Option<(&'static str, Stri
     if condition(&status.conditions, "Valid").is_some_and(|valid| valid.status == "False") {
         return None;
     }
-    let holders = holders_of(env, address);
+    let holders =
+        address.ip().map_or_else(|_| Vec::new(), |ip| holders_of(&env.server, &env.metallb, ip.addr()));
     let rightful = |holder: &&api::ServiceKey| is_rightful(&env.server, &env.config, address, holder);
     let held = condition(&status.conditions, "Held");
     let associated = condition(&status.conditions, "Associated");
