@@ -5,25 +5,27 @@ use api::claim::ClaimPhase;
 use api::wellknown::{driver, metallb};
 use devcluster::Controller;
 use kube::ResourceExt;
-use kube::api::{DeleteParams, Patch, PatchParams};
+use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 
-use crate::rig::{self, Stage, address_conditions, load_balancer, said};
+use crate::rig::{self, Bar, Stage, address_conditions, load_balancer, said};
 use crate::upheavals;
 
 const THIEF: &str = "thief";
 
-/// Takes the hold away until the thief has the address.
+/// Takes the hold away, and lets no other be made until the thief has the address: by itself the driver would nearly always
+/// be back before MetalLB looks at the thief.
 async fn rob(stage: &Stage, ip: &str, thief: Value) {
     stage.thief_service(thief).await;
-    rig::eventually("the thief to have the address", async || {
-        for hold in stage.placeholders_of(ip).await {
-            let _ = stage.placeholders().delete(&hold.name_any(), &DeleteParams::default()).await;
-        }
-        let service = stage.thief_services().get(THIEF).await.unwrap();
-        rig::ingress(&service).contains(ip).then_some(())
+    let bar = Bar::raise(stage, ip).await;
+    for hold in stage.placeholders_of(ip).await {
+        rig::delete(&stage.placeholders(), &hold.name_any()).await;
+    }
+    rig::until(&stage.thief_services(), THIEF, "to have the address", |service| {
+        rig::ingress(service).contains(ip)
     })
     .await;
+    bar.lower().await;
 }
 
 /// Both sides are told; the thief does not learn whose it is.

@@ -20,6 +20,7 @@
 #![allow(dead_code, reason = "the tests use it, each a part")]
 
 mod audit;
+mod bar;
 mod contest;
 mod errand;
 mod look;
@@ -40,6 +41,7 @@ use tokio::runtime::Runtime;
 use tokio::sync::{OnceCell, Semaphore, SemaphorePermit, watch};
 
 pub use self::audit::{Audit, Request};
+pub use self::bar::Bar;
 pub use self::contest::LATE;
 pub use self::errand::Said;
 pub use self::look::*;
