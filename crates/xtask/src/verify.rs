@@ -1,6 +1,7 @@
 //! `verify`: every check there is, by one command, the same on a laptop and in continuous integration.
 
 mod deny;
+mod e2e;
 mod parts;
 
 use std::time::{Duration, Instant};

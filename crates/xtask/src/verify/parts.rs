@@ -1,6 +1,6 @@
 //! The parts of `verify`, in the order they run: the quick ones first.
 
-use super::deny;
+use super::{deny, e2e};
 use crate::tools::{Tool, cargo, run_self};
 
 /// One part.
@@ -36,7 +36,12 @@ pub const PARTS: &[Part] = &[
     },
     Part { name: "devcluster", about: "the control plane itself", needs: &[Tool::Go], run: devcluster },
     Part { name: "charts", about: "charts lint and render as recorded", needs: &[Tool::Go], run: charts },
-    Part { name: "e2e", about: "everything together, on a real control plane", needs: &[Tool::Go], run: e2e },
+    Part {
+        name: "e2e",
+        about: "everything together, on a real control plane",
+        needs: &[Tool::Go],
+        run: e2e::run,
+    },
     Part { name: "demo", about: "the walk through the README", needs: &[Tool::Go], run: demo },
 ];
 
@@ -74,12 +79,6 @@ fn devcluster() -> anyhow::Result<()> {
 
 fn charts() -> anyhow::Result<()> {
     test(&["--workspace", "--test", "charts", "--", "--ignored"])
-}
-
-fn e2e() -> anyhow::Result<()> {
-    // All begin at once, and the rig says how many work at a time on which control plane: else those that take turns
-    // on one of their own stand in the way of all that come after them.
-    test(&["--workspace", "--test", "e2e", "--", "--test-threads=1000"])
 }
 
 fn demo() -> anyhow::Result<()> {
