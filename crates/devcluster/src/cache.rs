@@ -19,7 +19,7 @@ pub(crate) struct Slot {
 impl Slot {
     /// The slot of a recipe under `$XDG_CACHE_HOME`, or `~/.cache`.
     pub(crate) fn of(recipe: &Recipe) -> Result<Self> {
-        let dir = root()?.join(format!("{}-{}", recipe.name, key(recipe)));
+        let dir = cache_folder()?.join(format!("{}-{}", recipe.name, key(recipe)));
         Ok(Self { dir })
     }
 
@@ -50,8 +50,8 @@ impl Slot {
     }
 }
 
-/// The cache folder shared by every checkout of this user.
-fn root() -> Result<PathBuf> {
+/// The folder of what is built or fetched once and kept, shared by every checkout of this user.
+pub fn cache_folder() -> Result<PathBuf> {
     let base = match std::env::var_os("XDG_CACHE_HOME").filter(|v| Path::new(v).is_absolute()) {
         Some(dir) => PathBuf::from(dir),
         None => PathBuf::from(std::env::var_os("HOME").ok_or(Error::NoCacheFolder)?).join(".cache"),

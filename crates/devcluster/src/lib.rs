@@ -63,6 +63,7 @@ mod stack;
 mod state;
 mod witness;
 
+pub use cache::cache_folder;
 pub use cluster::Cluster;
 pub use command::{CommandSpec, ControllerSpec};
 pub use components::Component;

@@ -30,6 +30,7 @@ const RULES: &[(&str, Rule)] = &[
     ("dashboard", Rule::Only(&["api", "plan", "runtime"])),
     ("sim", Rule::Only(&["api", "plan", "binder", "metallb"])),
     ("devcluster", Rule::Only(&[])),
+    ("browser", Rule::Only(&["devcluster"])),
     ("e2e", Rule::Tool),
     ("xtask", Rule::Tool),
 ];
