@@ -5,12 +5,13 @@
 
 #![expect(clippy::unwrap_used, reason = "a failed helper is a failed test")]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::process::{Command, Output};
 use std::sync::LazyLock;
 
 use devcluster::{Component, binaries};
+use k8s_openapi::api::rbac::v1::PolicyRule;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::ResourceExt;
 use rstest::rstest;
@@ -23,6 +24,7 @@ static HELM: LazyLock<PathBuf> = LazyLock::new(|| {
 
 const CORE: &str = "address-controller";
 const DRIVER: &str = "metallb-iad";
+const DASHBOARD: &str = "address-dashboard";
 
 fn helm(args: &[&str]) -> Output {
     let folder = tempfile::tempdir().unwrap();
@@ -57,7 +59,7 @@ fn without_crds(rendered: &str) -> String {
 
 #[rstest]
 #[ignore = "needs helm: cargo verify --only charts"]
-fn lints_clean(#[values(CORE, DRIVER)] chart: &str) {
+fn lints_clean(#[values(CORE, DRIVER, DASHBOARD)] chart: &str) {
     let output = helm(&["lint", "--strict", chart]);
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{said}");
@@ -97,6 +99,22 @@ holdOnDelete: false
 handoff: gap
 "
 )]
+#[case("dashboard-defaults", DASHBOARD, "")]
+#[case(
+    "dashboard-everything",
+    DASHBOARD,
+    "
+image: {tag: v9}
+auth: {mode: kubernetes}
+allowedHosts: [addresses.example, ips.example]
+basePath: /addresses
+traceURLTemplate: 'https://traces.example/trace/{trace_id}'
+metallbNamespace: lb
+placeholderNamespace: holds
+service: {type: NodePort, port: 8080}
+priorityClassName: system-cluster-critical
+"
+)]
 #[ignore = "needs helm: cargo verify --only charts"]
 fn renders_as_recorded(#[case] name: &str, #[case] chart: &str, #[case] values: &str) {
     insta::assert_snapshot!(name, without_crds(&render(chart, values).unwrap()));
@@ -127,6 +145,12 @@ fn renders_as_recorded(#[case] name: &str, #[case] chart: &str, #[case] values: 
 #[case(DRIVER, "holdOnDelete: 'yes'", "'/holdOnDelete': got string, want boolean")]
 #[case(DRIVER, "metallbNamespace: ''", "'/metallbNamespace'")]
 #[case(DRIVER, "placeholderNamespace: Not_One", "'/placeholderNamespace'")]
+#[case(DASHBOARD, "auth: {mode: token}", "'/auth/mode': value must be one of 'none', 'kubernetes'")]
+#[case(DASHBOARD, "replicas: 2", "additional properties 'replicas' not allowed")]
+#[case(DASHBOARD, "allowedHosts: ['https://a.example']", "'/allowedHosts/0'")]
+#[case(DASHBOARD, "basePath: '/../x'", "'/basePath'")]
+#[case(DASHBOARD, "traceURLTemplate: 'javascript:{trace_id}'", "'/traceURLTemplate'")]
+#[case(DASHBOARD, "placeholderNamespace: ''", "'/placeholderNamespace'")]
 #[ignore = "needs helm: cargo verify --only charts"]
 fn wrong_values_are_refused(#[case] chart: &str, #[case] values: &str, #[case] said: &str) {
     let error = render(chart, values).expect_err("the values were to be refused");
@@ -136,8 +160,33 @@ fn wrong_values_are_refused(#[case] chart: &str, #[case] values: &str, #[case] s
 /// As a dependency of another chart, a chart gets `global` set by helm.
 #[rstest]
 #[ignore = "needs helm: cargo verify --only charts"]
-fn works_as_a_subchart(#[values(CORE, DRIVER)] chart: &str) {
+fn works_as_a_subchart(#[values(CORE, DRIVER, DASHBOARD)] chart: &str) {
     render(chart, "global: {anything: goes}").unwrap();
+}
+
+/// Who shows everything to whoever comes needs no right to ask about them; nobody reads a Secret or writes an object.
+#[rstest]
+#[case("none", &["list", "watch"])]
+#[case("kubernetes", &["create", "list", "watch"])]
+#[ignore = "needs helm: cargo verify --only charts"]
+fn the_dashboard_only_reads(#[case] mode: &str, #[case] verbs: &[&str]) {
+    let rendered = render(DASHBOARD, &format!("auth: {{mode: {mode}}}")).unwrap();
+    let mut granted = BTreeMap::<String, BTreeSet<String>>::new();
+    for document in serde_yaml_ng::Deserializer::from_str(&rendered) {
+        let value = serde_yaml_ng::Value::deserialize(document).unwrap();
+        for rule in value["rules"].as_sequence().into_iter().flatten() {
+            let rule: PolicyRule = serde_yaml_ng::from_value(rule.clone()).unwrap();
+            for resource in rule.resources.unwrap_or_default() {
+                granted.entry(resource).or_default().extend(rule.verbs.iter().cloned());
+            }
+        }
+    }
+    let all: BTreeSet<&str> = granted.values().flatten().map(String::as_str).collect();
+    assert_eq!(all, verbs.iter().copied().collect(), "{granted:#?}");
+    let created: Vec<_> =
+        granted.iter().filter(|(_, verbs)| verbs.contains("create")).map(|(name, _)| name).collect();
+    assert!(created.iter().all(|name| name.ends_with("reviews")), "{granted:#?}");
+    assert!(!granted.contains_key("secrets") && !granted.contains_key("*"), "{granted:#?}");
 }
 
 #[test]
