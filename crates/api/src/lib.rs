@@ -11,6 +11,7 @@ pub mod crd;
 mod family;
 mod ip;
 mod keys;
+mod range;
 pub mod wellknown;
 
 pub use address::{IPAddress, IPAddressSpec, IPAddressStatus};
@@ -19,6 +20,7 @@ pub use class::{IPAddressClass, IPAddressClassSpec, IPAddressClassStatus};
 pub use family::{ClaimFamily, Family};
 pub use ip::{AddressName, Ip, IpError};
 pub use keys::{ClaimKey, ServiceKey};
+pub use range::range;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -59,10 +59,7 @@ async fn serve(
     address: &str,
     router: Router,
 ) -> Result<impl Future<Output = ()> + Send + use<>, ListenError> {
-    let listener = match listen(address).await {
-        Ok(listener) => listener,
-        Err(source) => return Err(ListenError { flag, address: address.to_owned(), source }),
-    };
+    let listener = listen(flag, address).await?;
     if let Some(listener) = &listener {
         tracing::debug!(address = ?listener.local_addr(), flag, "listening");
     }
@@ -74,8 +71,15 @@ async fn serve(
     })
 }
 
-/// Go's addresses: without a host, all interfaces; "0" or nothing, no listener.
-async fn listen(address: &str) -> io::Result<Option<TcpListener>> {
+/// Listens on the address that a flag gives, in Go's form: without a host, on all interfaces; "0" or nothing: nowhere.
+///
+/// # Errors
+/// When the address is taken, or none of this machine's.
+pub async fn listen(flag: &'static str, address: &str) -> Result<Option<TcpListener>, ListenError> {
+    bind(address).await.map_err(|source| ListenError { flag, address: address.to_owned(), source })
+}
+
+async fn bind(address: &str) -> io::Result<Option<TcpListener>> {
     if address.is_empty() || address == "0" {
         return Ok(None);
     }
@@ -96,11 +100,11 @@ mod tests {
 
     #[tokio::test]
     async fn addresses_as_in_go() {
-        assert!(listen("").await.unwrap().is_none());
-        assert!(listen("0").await.unwrap().is_none());
-        assert!(listen(":0").await.unwrap().is_some());
-        assert!(listen("127.0.0.1:0").await.unwrap().is_some());
-        let taken = listen("127.0.0.1:0").await.unwrap().unwrap();
+        assert!(bind("").await.unwrap().is_none());
+        assert!(bind("0").await.unwrap().is_none());
+        assert!(bind(":0").await.unwrap().is_some());
+        assert!(bind("127.0.0.1:0").await.unwrap().is_some());
+        let taken = bind("127.0.0.1:0").await.unwrap().unwrap();
         let address = taken.local_addr().unwrap().to_string();
         let error = metrics(&address, Arc::new(Metrics::new())).await.err().unwrap().to_string();
         assert!(error.contains("--metrics-bind-address") && error.contains(&address), "{error}");

@@ -14,6 +14,17 @@ pub enum LogFormat {
     Json,
 }
 
+/// What is logged, and how.
+#[derive(Args, Clone, Debug)]
+pub struct Logs {
+    /// How log lines look.
+    #[arg(long, env = "LOG_FORMAT", value_enum, default_value_t)]
+    pub log_format: LogFormat,
+    /// Which log lines are written: error, warn, info, debug, trace, or tracing directives.
+    #[arg(long, env = "LOG_LEVEL", value_name = "LEVEL", default_value = "info")]
+    pub log_level: String,
+}
+
 /// The flags that both controllers have.
 #[derive(Args, Clone, Debug)]
 pub struct Common {
@@ -32,12 +43,9 @@ pub struct Common {
     /// The kubeconfig file; without it, what kubectl would use, or the pod's service account.
     #[arg(long, env = "KUBECONFIG_FILE", value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
-    /// How log lines look.
-    #[arg(long, env = "LOG_FORMAT", value_enum, default_value_t)]
-    pub log_format: LogFormat,
-    /// Which log lines are written: error, warn, info, debug, trace, or tracing directives.
-    #[arg(long, env = "LOG_LEVEL", value_name = "LEVEL", default_value = "info")]
-    pub log_level: String,
+    /// What is logged.
+    #[command(flatten)]
+    pub logs: Logs,
     /// How many keys are worked on at the same time.
     #[arg(
         long, env = "WORKERS", value_name = "COUNT", default_value_t = 32,

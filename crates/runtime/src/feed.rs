@@ -28,6 +28,21 @@ const LONGEST_DELAY: Duration = Duration::from_secs(5);
 /// A feed that was quiet for so long begins its backoff anew.
 const CALM: Duration = Duration::from_secs(60);
 
+/// What a feed brings, one object at a time: whoever keeps less than the whole object never holds a whole list.
+#[derive(Clone, Debug)]
+pub enum News {
+    /// A complete list begins: until [`News::Complete`], objects come by [`News::Listed`].
+    Began,
+    /// One object of the list.
+    Listed(Object),
+    /// The list is complete: what was not in it is gone.
+    Complete,
+    /// The object is there in this form.
+    Applied(Object),
+    /// The object is gone.
+    Deleted(Object),
+}
+
 /// What to watch: a kind, and which of its objects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Feed {
@@ -70,7 +85,21 @@ impl Feed {
     }
 
     /// Follows the feed for ever and hands each change to `sink`: first a complete list, then what changes.
-    pub async fn follow(&self, client: Client, sink: impl FnMut(Change) + Send) {
+    pub async fn follow(&self, client: Client, mut sink: impl FnMut(Change) + Send) {
+        let kind = self.kind;
+        let mut listed = Vec::new();
+        let gather = move |news| match news {
+            News::Began => listed = Vec::new(),
+            News::Listed(object) => listed.push(object),
+            News::Complete => sink(Change::Replaced(kind, std::mem::take(&mut listed))),
+            News::Applied(object) => sink(Change::Applied(object)),
+            News::Deleted(object) => sink(Change::Deleted(object)),
+        };
+        self.read(client, gather).await;
+    }
+
+    /// Follows the feed for ever and hands each object to `sink` as it comes.
+    pub async fn read(&self, client: Client, sink: impl FnMut(News) + Send) {
         match self.kind {
             Kind::Class => self.watch(Api::<IPAddressClass>::all(client), sink).await,
             Kind::Address => self.watch(Api::<IPAddress>::all(client), sink).await,
@@ -99,7 +128,7 @@ impl Feed {
         }
     }
 
-    async fn watch<K>(&self, api: Api<K>, mut sink: impl FnMut(Change) + Send)
+    async fn watch<K>(&self, api: Api<K>, mut sink: impl FnMut(News) + Send)
     where
         K: Resource + Clone + fmt::Debug + DeserializeOwned + Send + 'static,
         Object: From<K>,
@@ -112,21 +141,25 @@ impl Feed {
         };
         let stream = watcher::watcher(api, config);
         pin_mut!(stream);
-        let mut listed = Vec::new();
+        let mut count = 0_usize;
         let mut trouble = Trouble::default();
         while let Some(event) = stream.next().await {
             match event {
                 Ok(watcher::Event::Init) => {
-                    listed = Vec::new();
+                    count = 0;
+                    sink(News::Began);
                     continue;
                 }
-                Ok(watcher::Event::InitApply(object)) => listed.push(trimmed(object)),
-                Ok(watcher::Event::InitDone) => {
-                    tracing::debug!(kind = %self.kind, count = listed.len(), "listed");
-                    sink(Change::Replaced(self.kind, std::mem::take(&mut listed)));
+                Ok(watcher::Event::InitApply(object)) => {
+                    count += 1;
+                    sink(News::Listed(trimmed(object)));
                 }
-                Ok(watcher::Event::Apply(object)) => sink(Change::Applied(trimmed(object))),
-                Ok(watcher::Event::Delete(object)) => sink(Change::Deleted(trimmed(object))),
+                Ok(watcher::Event::InitDone) => {
+                    tracing::debug!(kind = %self.kind, count, "listed");
+                    sink(News::Complete);
+                }
+                Ok(watcher::Event::Apply(object)) => sink(News::Applied(trimmed(object))),
+                Ok(watcher::Event::Delete(object)) => sink(News::Deleted(trimmed(object))),
                 Err(error) => {
                     let delay = trouble.came(self, &error);
                     tokio::time::sleep(delay).await;

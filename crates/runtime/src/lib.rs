@@ -29,11 +29,11 @@ mod setup;
 mod start;
 mod wire;
 
-pub use admin::ListenError;
-pub use feed::Feed;
+pub use admin::{ListenError, listen};
+pub use feed::{Feed, News};
 pub use hand::{Hand, HandError};
 pub use leader::Leadership;
 pub use once::once;
 pub use run::{RunError, run};
-pub use setup::{Settings, SetupError, client};
-pub use start::start;
+pub use setup::{Settings, SetupError, client, cluster};
+pub use start::{process, start};

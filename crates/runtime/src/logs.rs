@@ -4,7 +4,7 @@ use std::io::IsTerminal;
 
 use tracing_subscriber::EnvFilter;
 
-use crate::args::{Common, LogFormat};
+use crate::args::{LogFormat, Logs};
 
 /// The log level cannot be understood.
 #[derive(Debug, thiserror::Error)]
@@ -24,7 +24,7 @@ const LIBRARIES: &str = "kube_client=error,kube_client::client::builder=off,kube
 ///
 /// # Errors
 /// When the level cannot be understood.
-pub fn init(args: &Common) -> Result<(), LevelError> {
+pub fn init(args: &Logs) -> Result<(), LevelError> {
     let level = args.log_level.trim();
     let directives =
         if level.contains(['=', ',']) { level.to_owned() } else { format!("{level},{LIBRARIES}") };

@@ -84,7 +84,15 @@ impl Settings {
 }
 
 async fn config(args: &Common) -> Result<Config, SetupError> {
-    let Some(path) = &args.kubeconfig else { return Ok(Config::infer().await?) };
+    cluster(args.kubeconfig.as_deref()).await
+}
+
+/// The cluster of a kubeconfig file; without one, what kubectl would use, or the pod's service account.
+///
+/// # Errors
+/// When there is none, or the file cannot be read.
+pub async fn cluster(kubeconfig: Option<&Path>) -> Result<Config, SetupError> {
+    let Some(path) = kubeconfig else { return Ok(Config::infer().await?) };
     read(path, &KubeConfigOptions::default()).await
 }
 

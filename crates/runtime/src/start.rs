@@ -1,4 +1,4 @@
-//! The `main` of both controllers.
+//! The `main` of every process that goes on until it is told to stop.
 
 use std::process::ExitCode;
 
@@ -6,7 +6,7 @@ use plan::Brain;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-use crate::args::Common;
+use crate::args::{Common, Logs};
 use crate::{Feed, Settings, logs};
 
 /// Runs a controller as this process: logs, signals, exit code. `build` makes the brain and says what to
@@ -16,8 +16,16 @@ pub fn start<B: Brain>(
     args: &Common,
     build: impl FnOnce(&Settings) -> (B, Vec<Feed>),
 ) -> ExitCode {
-    if let Err(error) = logs::init(args) {
-        eprintln!("{controller}: {error}");
+    process(controller, &args.logs, |stop| alive(controller, args, stop, build))
+}
+
+/// Runs anything as this process, until it ends or a signal tells it to stop: logs, threads, signals, exit code.
+pub fn process<F>(name: &'static str, logs: &Logs, work: impl FnOnce(CancellationToken) -> F) -> ExitCode
+where
+    F: Future<Output = Result<(), Box<dyn std::error::Error>>>,
+{
+    if let Err(error) = logs::init(logs) {
+        eprintln!("{name}: {error}");
         return ExitCode::from(2);
     }
     // The work is waiting for answers; more threads than cores of a small node would only get in their way.
@@ -25,7 +33,11 @@ pub fn start<B: Brain>(
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(threads).enable_all().build();
     let ended = match runtime {
         Ok(runtime) => {
-            let ended = runtime.block_on(alive(controller, args, build));
+            let ended = runtime.block_on(async {
+                let stop = CancellationToken::new();
+                on_signals(stop.clone())?;
+                work(stop).await
+            });
             runtime.shutdown_background();
             ended
         }
@@ -33,11 +45,11 @@ pub fn start<B: Brain>(
     };
     match ended {
         Ok(()) => {
-            tracing::info!(controller, "stopped");
+            tracing::info!(controller = name, "stopped");
             ExitCode::SUCCESS
         }
         Err(error) => {
-            tracing::error!(controller, "{error}");
+            tracing::error!(controller = name, "{error}");
             ExitCode::FAILURE
         }
     }
@@ -46,9 +58,10 @@ pub fn start<B: Brain>(
 async fn alive<B: Brain>(
     controller: &'static str,
     args: &Common,
+    stop: CancellationToken,
     build: impl FnOnce(&Settings) -> (B, Vec<Feed>),
 ) -> Result<(), Box<dyn std::error::Error>> {
-    let settings = Settings::load(controller, args).await?;
+    let settings = Settings { stop, ..Settings::load(controller, args).await? };
     tracing::info!(
         controller,
         version = env!("CARGO_PKG_VERSION"),
@@ -57,7 +70,6 @@ async fn alive<B: Brain>(
         leader_elect = settings.leader_elect,
         "starting"
     );
-    on_signals(settings.stop.clone())?;
     let (brain, feeds) = build(&settings);
     crate::run(brain, feeds, settings).await?;
     Ok(())

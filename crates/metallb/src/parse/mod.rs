@@ -2,5 +2,4 @@
 
 pub mod class;
 pub mod pool;
-mod range;
 pub mod service;

@@ -3,12 +3,10 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use api::{Family, Ip};
+use api::{Family, Ip, range};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::core::DynamicObject;
 use serde::Deserialize;
-
-use super::range::range;
 
 /// What the driver needs to know of a pool.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -1,15 +1,17 @@
-//! The entries of `spec.addresses` of a pool.
+//! The entries of `spec.addresses` of MetalLB's `IPAddressPool`.
 
 use std::net::{IpAddr, Ipv6Addr};
 
-use api::Ip;
 use ipnet::IpNet;
+
+use crate::Ip;
 
 /// The last address before those of IPv4 in IPv6 notation, `::ffff:0:0/96`.
 const BEFORE_MAPPED: Ipv6Addr = Ipv6Addr::from_bits(0xffff_0000_0000 - 1);
 
-/// One entry of `spec.addresses`: a CIDR, or `first-last`.
-pub(super) fn range(text: &str) -> Option<(IpAddr, IpAddr)> {
+/// The first and the last address of one entry of `spec.addresses`: a CIDR, or `first-last`. None if MetalLB would not
+/// understand it.
+pub fn range(text: &str) -> Option<(IpAddr, IpAddr)> {
     if let Some((first, last)) = text.split_once('-') {
         let (first, last) = (Ip::lenient(first).ok()?.addr(), Ip::lenient(last).ok()?.addr());
         return (first.is_ipv4() == last.is_ipv4() && first <= last).then_some((first, last));
