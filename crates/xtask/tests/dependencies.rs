@@ -6,6 +6,7 @@
 #![expect(clippy::unwrap_used, reason = "a failed helper is a failed test")]
 
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::process::Command;
 
 use cargo_metadata::MetadataCommand;
@@ -112,4 +113,28 @@ fn each_main_has_its_brain_and_the_runtime() {
             assert!(seen.contains(needed), "{main} does not use {needed}");
         }
     }
+}
+
+/// The dashboard may use the runtime's feeds and what is around a process, and nothing that writes.
+#[test]
+fn the_dashboard_cannot_write() {
+    const WRITERS: &[&str] =
+        &["Hand", "runtime::run", "runtime::start", "runtime::once", "plan::Action", "Execution"];
+    let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("../../dashboard/src")];
+    let mut read = 0;
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap().flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            let text = std::fs::read_to_string(&path).unwrap();
+            let is_word = |c: char| c.is_alphanumeric() || c == '_' || c == ':';
+            let found = text.split(|c| !is_word(c)).find(|word| WRITERS.contains(word));
+            assert!(found.is_none(), "{} uses {found:?}", path.display());
+            read += 1;
+        }
+    }
+    assert!(read > 0);
 }

@@ -1,0 +1,52 @@
+//! From the cluster to the index: which feeds, and whether the API server answers.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use kube::Client;
+use plan::Kind;
+use runtime::Feed;
+
+use crate::Live;
+use crate::world::{About, Source};
+
+/// How often the API server is asked whether it is there.
+const PULSE: Duration = Duration::from_secs(5);
+/// How long it may take to answer.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// What is watched, and what the index knows it by.
+pub fn feeds(metallb_namespace: &str) -> Vec<(Source, Feed)> {
+    let whole = [Kind::Class, Kind::Address, Kind::Claim, Kind::Service];
+    let mut feeds: Vec<_> = whole.map(|kind| (Source::Kind(kind), Feed::of(kind))).into();
+    feeds.push((Source::Kind(Kind::Pool), Feed::of(Kind::Pool).within(metallb_namespace)));
+    for about in About::ALL {
+        let fields = format!("involvedObject.kind={}", about.kind());
+        feeds.push((Source::Events(about), Feed::of(Kind::Event).with_fields(fields)));
+    }
+    feeds
+}
+
+/// What must have come before a page says anything: without the pools and the events, pages say less and nothing wrong.
+pub const NEEDED: [Kind; 4] = [Kind::Class, Kind::Address, Kind::Claim, Kind::Service];
+
+/// Follows one feed for ever.
+pub async fn follow(live: Arc<Live>, client: Client, source: Source, feed: Feed) {
+    feed.read(client, move |news| live.edit().take_in(source, news)).await;
+}
+
+/// Asks the API server again and again whether it is there, so that pages do not show old news as new.
+pub async fn pulse(live: Arc<Live>, client: Client) {
+    let mut last = Timestamp::now();
+    loop {
+        let answer = tokio::time::timeout(PATIENCE, client.apiserver_version()).await;
+        // An answer that says no is one.
+        let there = matches!(answer, Ok(Ok(_) | Err(kube::Error::Api(_))));
+        if there {
+            last = Timestamp::now();
+        }
+        live.hear((!there).then_some(last));
+        tokio::time::sleep(PULSE).await;
+    }
+}

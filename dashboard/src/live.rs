@@ -1,0 +1,109 @@
+//! The index that the feeds write and the pages read, and the clock by which pages are told of changes.
+
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+use tokio::sync::watch;
+
+use crate::Scope;
+use crate::world::{Digest, World};
+
+/// Pages are told of changes at most so often.
+const BEAT: Duration = Duration::from_secs(1);
+/// While much changes, the counts of the overview may be so old: they are made anew with each beat.
+const FRESH: Duration = Duration::from_millis(1_500);
+
+/// The index, shared.
+pub struct Live {
+    world: RwLock<World>,
+    /// The version that pages were told of last.
+    told: watch::Sender<u64>,
+    digest: Mutex<Option<(Instant, Arc<Digest>)>>,
+    /// Since when the API server does not answer.
+    silent: RwLock<Option<Timestamp>>,
+}
+
+impl Live {
+    /// Shares an index.
+    pub fn new(world: World) -> Arc<Self> {
+        let told = watch::Sender::new(world.version());
+        Arc::new(Self {
+            world: RwLock::new(world),
+            told,
+            digest: Mutex::new(None),
+            silent: RwLock::new(None),
+        })
+    }
+
+    /// The index, to read. Never held across a wait.
+    pub fn world(&self) -> RwLockReadGuard<'_, World> {
+        self.world.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The index, to write.
+    pub fn edit(&self) -> RwLockWriteGuard<'_, World> {
+        self.world.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The counts for a scope. An operator's are shared by all requests for as long as nothing changes; nobody who was
+    /// told of a version gets older ones.
+    pub fn digest(&self, world: &World, scope: &Scope) -> Arc<Digest> {
+        if !scope.is_all() {
+            return Arc::new(Digest::of(world, scope));
+        }
+        let mut kept = self.digest.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((at, digest)) = &*kept {
+            let same = digest.version == world.version();
+            let young = at.elapsed() < FRESH && digest.version >= *self.told.borrow();
+            if same || young {
+                return Arc::clone(digest);
+            }
+        }
+        let digest = Arc::new(Digest::of(world, scope));
+        *kept = Some((Instant::now(), Arc::clone(&digest)));
+        digest
+    }
+
+    fn renew(&self, world: &World) {
+        let digest = Arc::new(Digest::of(world, &Scope::All));
+        *self.digest.lock().unwrap_or_else(PoisonError::into_inner) = Some((Instant::now(), digest));
+    }
+
+    /// Hears of each version that pages are to show.
+    pub fn versions(&self) -> watch::Receiver<u64> {
+        self.told.subscribe()
+    }
+
+    /// Tells the pages of changes, at most once a second, for ever.
+    pub async fn beat(&self) {
+        loop {
+            tokio::time::sleep(BEAT).await;
+            self.tell();
+        }
+    }
+
+    /// Tells the pages of what changed since they were told last.
+    pub fn tell(&self) {
+        let version = {
+            let world = self.world();
+            if world.version() == *self.told.borrow() {
+                return;
+            }
+            // Made before anybody asks.
+            self.renew(&world);
+            world.version()
+        };
+        self.told.send_if_modified(|told| std::mem::replace(told, version) != version);
+    }
+
+    /// The API server answers, or does not since that time.
+    pub fn hear(&self, silent: Option<Timestamp>) {
+        *self.silent.write().unwrap_or_else(PoisonError::into_inner) = silent;
+    }
+
+    /// Since when the API server does not answer.
+    pub fn silent(&self) -> Option<Timestamp> {
+        *self.silent.read().unwrap_or_else(PoisonError::into_inner)
+    }
+}

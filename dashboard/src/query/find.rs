@@ -1,0 +1,111 @@
+//! The one search field: an IP, a range, a Service, a claim, a namespace, or a part of a name.
+
+use api::Ip;
+use ipnet::IpNet;
+
+/// What is looked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Find {
+    /// One IP, in whatever spelling.
+    One(Ip),
+    /// The IPs from one to another.
+    Between(Ip, Ip),
+    /// A namespace, and a part of a name in it.
+    Within(String, String),
+    /// A part of any name or IP.
+    Part(String),
+}
+
+impl Find {
+    /// What a text looks for.
+    pub fn of(text: &str) -> Self {
+        let text = text.trim();
+        if let Ok(ip) = Ip::lenient(text) {
+            return Self::One(ip);
+        }
+        if let Ok(net) = text.parse::<IpNet>() {
+            return Self::Between(net.network().into(), net.broadcast().into());
+        }
+        if let Some((first, last)) = text
+            .split_once('-')
+            .and_then(|(first, last)| Some((Ip::lenient(first).ok()?, Ip::lenient(last).ok()?)))
+        {
+            return Self::Between(first.min(last), first.max(last));
+        }
+        let text = text.to_lowercase();
+        match text.split_once('/') {
+            Some((namespace, name)) => Self::Within(namespace.to_owned(), name.to_owned()),
+            None => Self::Part(text),
+        }
+    }
+
+    /// Whether an IP, by its own number, is meant.
+    pub fn has_ip(&self, ip: Ip) -> bool {
+        match self {
+            Self::One(one) => *one == ip,
+            Self::Between(first, last) => (*first..=*last).contains(&ip),
+            Self::Within(..) | Self::Part(_) => false,
+        }
+    }
+
+    /// Whether something of this namespace and name is meant.
+    pub fn has_named(&self, namespace: &str, name: &str) -> bool {
+        match self {
+            Self::Within(wanted, part) => namespace == wanted && name.contains(part.as_str()),
+            Self::Part(part) => namespace.contains(part.as_str()) || name.contains(part.as_str()),
+            Self::One(_) | Self::Between(..) => false,
+        }
+    }
+
+    /// Whether a text without a namespace is meant: the name of a class, an IP as it is written.
+    pub fn has_text(&self, text: &str) -> bool {
+        matches!(self, Self::Part(part) if text.contains(part.as_str()))
+    }
+
+    /// The IPs that are meant, if IPs are.
+    pub fn range(&self) -> Option<(Ip, Ip)> {
+        match self {
+            Self::One(ip) => Some((*ip, *ip)),
+            Self::Between(first, last) => Some((*first, *last)),
+            Self::Within(..) | Self::Part(_) => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case("192.0.2.7", "192.0.2.7", true)]
+    #[case("::ffff:192.0.2.7", "192.0.2.7", true)]
+    #[case("2001:DB8:0::7", "2001:db8::7", true)]
+    #[case("192.0.2.0/29", "192.0.2.7", true)]
+    #[case("192.0.2.9/29", "192.0.2.8", true)]
+    #[case("192.0.2.0/29", "192.0.2.8", false)]
+    #[case("192.0.2.1-192.0.2.7", "192.0.2.7", true)]
+    #[case("192.0.2.7-192.0.2.1", "192.0.2.1", true)]
+    #[case("0.0.0.0/0", "2001:db8::7", false)]
+    #[case("::/0", "2001:db8::7", true)]
+    fn a1_ips_are_found_in_any_spelling(#[case] text: &str, #[case] ip: &str, #[case] expected: bool) {
+        assert_eq!(Find::of(text).has_ip(ip.parse().unwrap()), expected);
+    }
+
+    #[rstest]
+    #[case("web", "tenant-a", "web-v2", true)]
+    #[case("WEB", "tenant-a", "web-v2", true)]
+    #[case("tenant-a", "tenant-a", "mail", true)]
+    #[case("tenant-a/", "tenant-a", "mail", true)]
+    #[case("tenant-a/ma", "tenant-a", "mail", true)]
+    #[case("tenant/mail", "tenant-a", "mail", false)]
+    fn names_are_found_by_a_part(
+        #[case] text: &str,
+        #[case] namespace: &str,
+        #[case] name: &str,
+        #[case] expected: bool,
+    ) {
+        assert_eq!(Find::of(text).has_named(namespace, name), expected);
+    }
+}

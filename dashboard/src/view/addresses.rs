@@ -1,0 +1,272 @@
+//! The list of addresses: search, filters, order, pages, and the free gaps between them.
+
+mod gaps;
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use api::Family;
+use api::address::AddressPhase;
+use serde::Serialize;
+
+use super::{Eye, Named, When};
+use crate::query::{BadQuery, Find, Paging, Params, Sort};
+use crate::world::{AddressRow, State};
+
+pub use gaps::Gap;
+
+/// One address in a list.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AddressItem {
+    /// The object's name.
+    pub name: String,
+    /// The IP.
+    pub address: String,
+    /// Its family, if it is an IP.
+    pub family: Option<&'static str>,
+    /// Its class.
+    pub class: String,
+    /// The phase that the API shows.
+    pub phase: String,
+    /// Where it stands.
+    pub state: State,
+    /// The claim it is bound to.
+    pub claim: Option<Named>,
+    /// Whether that claim is gone.
+    pub claim_gone: bool,
+    /// The Service that has it by right, or that the inventory found with it.
+    pub service: Option<Named>,
+    /// The Services that have it against the ledger.
+    pub offenders: Vec<Named>,
+    /// Whether one that the visitor may not see has it against the ledger.
+    pub offended_unseen: bool,
+    /// Whether a placeholder shows it.
+    pub held_by_placeholder: bool,
+    /// Since when it stands there.
+    pub since: When,
+}
+
+impl Eye<'_> {
+    /// One line of a list.
+    pub fn item(&self, row: &AddressRow) -> AddressItem {
+        let offenders = self.world.offenders(row);
+        let seen: Vec<Named> = offenders.iter().filter_map(|service| self.named(&service.key)).collect();
+        AddressItem {
+            name: row.name.to_string(),
+            address: row.text.to_string(),
+            family: row.ip.map(|ip| ip.family().as_str()),
+            class: row.class.to_string(),
+            phase: format!("{:?}", row.phase),
+            state: row.state(),
+            claim: row.claim.as_ref().filter(|_| !row.observed).and_then(|bound| self.named(&bound.key)),
+            claim_gone: row.claim.is_some() && !self.world.is_owned(row),
+            service: row.service.as_ref().and_then(|holder| self.named(&holder.key)),
+            offended_unseen: seen.len() < offenders.len(),
+            offenders: seen,
+            held_by_placeholder: self.world.hold(row).is_some(),
+            since: self.when(row.since()),
+        }
+    }
+}
+
+/// A line of the list: an address, or a gap where nobody has one.
+#[derive(Clone, Debug, Serialize)]
+#[serde(untagged)]
+pub enum Line {
+    /// An address.
+    Address(Box<AddressItem>),
+    /// Addresses that nobody has.
+    Gap(Gap),
+}
+
+/// The list.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AddressList {
+    /// How many there are.
+    pub total: usize,
+    /// How many of them match.
+    pub matched: usize,
+    /// The page shown, from 1.
+    pub page: usize,
+    /// How many pages there are.
+    pub pages: usize,
+    /// The lines of the page.
+    pub items: Vec<Line>,
+    /// The classes there are, to choose from.
+    #[serde(skip)]
+    pub classes: Vec<String>,
+    /// Whether gaps may be asked for.
+    #[serde(skip)]
+    pub may_show_gaps: bool,
+}
+
+/// By what the list is sorted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum By {
+    Address,
+    State,
+    Service,
+    Claim,
+    Class,
+    Since,
+}
+
+const COLUMNS: [(&str, By); 6] = [
+    ("address", By::Address),
+    ("state", By::State),
+    ("service", By::Service),
+    ("claim", By::Claim),
+    ("class", By::Class),
+    ("since", By::Since),
+];
+
+/// The phases, by their names in the API.
+const PHASES: [(&str, AddressPhase); 6] = [
+    ("Pending", AddressPhase::Pending),
+    ("Available", AddressPhase::Available),
+    ("Bound", AddressPhase::Bound),
+    ("Released", AddressPhase::Released),
+    ("Conflict", AddressPhase::Conflict),
+    ("Lost", AddressPhase::Lost),
+];
+
+/// What the list shows.
+#[derive(Debug)]
+struct Wish {
+    find: Option<Find>,
+    class: Option<String>,
+    namespace: Option<String>,
+    phase: Option<AddressPhase>,
+    family: Option<Family>,
+    state: Option<State>,
+    gaps: bool,
+    sort: Sort<By>,
+}
+
+/// The parameters of the list.
+pub const KNOWN: [&str; 10] =
+    ["q", "class", "namespace", "phase", "family", "state", "gaps", "sort", "page", "limit"];
+
+impl Wish {
+    fn read(params: &Params) -> Result<Self, BadQuery> {
+        let states: Vec<_> = State::ALL.into_iter().map(|state| (state.word(), state)).collect();
+        let wish = Self {
+            find: params.get("q").map(Find::of),
+            class: params.text("class"),
+            namespace: params.text("namespace"),
+            phase: params.one_of("phase", &PHASES)?,
+            family: params.family()?,
+            state: params.one_of("state", &states)?,
+            gaps: params.switch("gaps")?,
+            sort: Sort::read(params, &COLUMNS, Sort { by: By::Address, down: false })?,
+        };
+        if wish.gaps && wish.sort != (Sort { by: By::Address, down: false }) {
+            return Err(BadQuery::new("gaps=1 needs the order of addresses; leave out sort"));
+        }
+        Ok(wish)
+    }
+
+    fn takes(&self, eye: &Eye, row: &AddressRow) -> bool {
+        self.class.as_deref().is_none_or(|class| *row.class == *class)
+            && self.phase.is_none_or(|phase| row.phase == phase)
+            && self.family.is_none_or(|family| row.ip.is_some_and(|ip| ip.family() == family))
+            && self.state.is_none_or(|state| row.state() == state)
+            && self.namespace.as_deref().is_none_or(|namespace| is_of(eye, row, namespace))
+            && self.find.as_ref().is_none_or(|find| finds(eye, row, find))
+    }
+}
+
+fn is_of(eye: &Eye, row: &AddressRow, namespace: &str) -> bool {
+    let claim = row.claim.as_ref().map(|bound| &bound.key);
+    let keys = claim.into_iter().chain(row.service.as_ref().map(|holder| &holder.key));
+    eye.scope.sees(namespace) && keys.into_iter().any(|key| &*key.namespace == namespace)
+}
+
+/// Only what the visitor may see is searched: else a search would tell what is hidden.
+fn finds(eye: &Eye, row: &AddressRow, find: &Find) -> bool {
+    if row.ip.is_some_and(|ip| find.has_ip(ip)) {
+        return true;
+    }
+    if find.range().is_some() {
+        return false;
+    }
+    let claim = row.claim.as_ref().map(|bound| &bound.key);
+    let mut keys = claim.into_iter().chain(row.service.as_ref().map(|holder| &holder.key));
+    find.has_text(&row.text)
+        || find.has_text(&row.name)
+        || find.has_text(&row.class)
+        || keys.any(|key| eye.scope.sees(&key.namespace) && find.has_named(&key.namespace, &key.name))
+}
+
+/// What is shown of an order: an address, or a gap before one.
+enum Entry<'a> {
+    Row(&'a Arc<AddressRow>),
+    Gap(Gap),
+}
+
+/// The list that a query asks for.
+///
+/// # Errors
+/// When the query cannot be understood.
+pub fn list(eye: &Eye, params: &Params, paging: Paging) -> Result<AddressList, BadQuery> {
+    let wish = Wish::read(params)?;
+    // The gaps of a pool are nobody's: a tenant sees none.
+    let may_show_gaps = eye.scope.is_all();
+    let mut entries: Vec<Entry> = Vec::new();
+    if wish.gaps && may_show_gaps {
+        let gaps = gaps::between(eye.world, &wish);
+        entries.extend(gaps.into_iter().map(Entry::Gap));
+    }
+    let gap_count = entries.len();
+    let visible = eye.world.addresses().filter(|row| eye.scope.sees_address(row));
+    entries.extend(visible.filter(|row| wish.takes(eye, row)).map(Entry::Row));
+    let matched = entries.len() - gap_count;
+    let shown = entries.len();
+    let page = paging.cut(entries, |a, b| compare(wish.sort, a, b));
+    let item = |entry| match entry {
+        Entry::Row(row) => Line::Address(Box::new(eye.item(row))),
+        Entry::Gap(gap) => Line::Gap(gap),
+    };
+    Ok(AddressList {
+        total: eye.digest.totals.addresses,
+        matched,
+        page: paging.page,
+        pages: shown.div_ceil(paging.limit).max(1),
+        items: page.into_iter().map(item).collect(),
+        classes: eye.world.classes().map(|class| class.name.to_string()).collect(),
+        may_show_gaps,
+    })
+}
+
+fn compare(sort: Sort<By>, a: &Entry, b: &Entry) -> Ordering {
+    let (a, b) = match (a, b) {
+        (Entry::Row(a), Entry::Row(b)) => (a, b),
+        (Entry::Row(row), Entry::Gap(gap)) => return row.ip.cmp(&Some(gap.from)),
+        (Entry::Gap(gap), Entry::Row(row)) => return Some(gap.from).cmp(&row.ip),
+        (Entry::Gap(a), Entry::Gap(b)) => return a.from.cmp(&b.from),
+    };
+    let claim = |row: &AddressRow| row.claim.as_ref().map(|bound| bound.key.clone());
+    let service = |row: &AddressRow| row.service.as_ref().map(|holder| holder.key.clone());
+    let by_column = match sort.by {
+        By::Address => Ordering::Equal,
+        By::State => a.state().cmp(&b.state()),
+        // Those that have none come last.
+        By::Service => none_last(service(a), service(b)),
+        By::Claim => none_last(claim(a), claim(b)),
+        By::Class => a.class.cmp(&b.class),
+        // "Since" grows with age: the newest comes first.
+        By::Since => b.since().cmp(&a.since()),
+    };
+    let by_address = || a.ip.cmp(&b.ip).then_with(|| a.name.cmp(&b.name));
+    let order = by_column.then_with(by_address);
+    if sort.down { order.reverse() } else { order }
+}
+
+fn none_last<T: Ord>(a: Option<T>, b: Option<T>) -> Ordering {
+    match (a, b) {
+        (Some(a), Some(b)) => a.cmp(&b),
+        (a, b) => b.is_some().cmp(&a.is_some()),
+    }
+}

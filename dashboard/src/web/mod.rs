@@ -1,0 +1,106 @@
+//! The way out: pages as markup, JSON and CSV, assets, live updates, and what surrounds them.
+
+mod assets;
+mod guard;
+mod page;
+mod pages;
+mod route;
+mod shell;
+mod stream;
+
+use std::io;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::http::StatusCode;
+use axum::middleware;
+use axum::response::IntoResponse;
+use axum::routing::get;
+use plan::Kind;
+use tokio::net::TcpListener;
+
+use crate::Live;
+use crate::args::Args;
+use crate::follow::NEEDED;
+use crate::world::Source;
+
+pub use assets::Assets;
+pub use shell::Shell;
+
+/// What every request needs.
+#[derive(Clone)]
+pub struct App(Arc<Inner>);
+
+struct Inner {
+    live: Arc<Live>,
+    base: String,
+    hosts: Vec<String>,
+    traces: Option<String>,
+    assets: Assets,
+}
+
+impl App {
+    /// The dashboard over an index.
+    pub fn new(live: Arc<Live>, args: &Args) -> Self {
+        let hosts = args.allowed_host.iter().map(|host| host.trim().to_lowercase()).collect();
+        Self(Arc::new(Inner {
+            live,
+            base: args.base_path.clone(),
+            hosts,
+            traces: args.trace_url_template.clone(),
+            assets: Assets::new(),
+        }))
+    }
+
+    /// The index.
+    pub fn live(&self) -> &Arc<Live> {
+        &self.0.live
+    }
+
+    /// The path under which the pages are reached, without its end.
+    pub fn base(&self) -> &str {
+        &self.0.base
+    }
+
+    /// The kinds whose first complete list is still to come.
+    fn waiting(&self) -> Vec<Kind> {
+        let world = self.live().world();
+        NEEDED.into_iter().filter(|kind| !world.is_complete(Source::Kind(*kind))).collect()
+    }
+}
+
+/// What needs a [`Visitor`](crate::Visitor): every page in every form, and the live updates. The access layer goes
+/// around it.
+pub fn pages(app: &App) -> Router {
+    Router::new().fallback(pages::answer).route("/live", get(stream::live)).with_state(app.clone())
+}
+
+/// Everything: the pages with their access layer, what is open to all, and the guards.
+pub fn router(app: &App, pages: Router) -> Router {
+    let open = Router::new().route("/assets/{hash}/{name}", get(assets::asset)).with_state(app.clone());
+    let inner = open.fallback_service(pages);
+    let based = if app.base().is_empty() { inner } else { guard::under(app.base(), inner) };
+    let guarded = based.layer(middleware::from_fn_with_state(app.clone(), guard::host));
+    let ready = {
+        let app = app.clone();
+        async move || ready(&app)
+    };
+    guarded
+        .route("/healthz", get(async || "ok"))
+        .route("/readyz", get(ready))
+        .layer(middleware::map_response(guard::headers))
+}
+
+fn ready(app: &App) -> impl IntoResponse + use<> {
+    let waiting = app.waiting();
+    if waiting.is_empty() {
+        return (StatusCode::OK, "ok".to_owned());
+    }
+    let kinds: Vec<&str> = waiting.iter().map(|kind| kind.plural()).collect();
+    (StatusCode::SERVICE_UNAVAILABLE, format!("waiting for a first list of {}", kinds.join(", ")))
+}
+
+/// Serves until the process ends.
+pub async fn serve(listener: TcpListener, router: Router) -> io::Result<()> {
+    axum::serve(listener, router).await
+}

@@ -1,0 +1,385 @@
+//! Clusters that never were: a small one with everything that can be shown, and one of any size.
+
+use std::sync::Arc;
+
+use dashboard::world::{About, Source, World};
+use dashboard::{Live, follow};
+use k8s_openapi::api::core::v1;
+use kube::core::DynamicObject;
+use plan::{Kind, Object};
+use runtime::News;
+use serde_json::{Value, json};
+
+/// The namespace of the placeholders.
+pub const HOME: &str = "address-system";
+/// The moment at which the invented clusters are looked at.
+pub const NOW: &str = "2026-11-30T14:02:31Z";
+
+const PIN: &str = "metallb.io/loadBalancerIPs";
+const CLAIM: &str = "local.sdn.cozystack.io/ip-address-claim";
+const DRIVER: &str = "metallb.drivers.local.sdn.cozystack.io";
+
+/// A moment so many seconds before [`NOW`].
+pub fn ago(seconds: i64) -> String {
+    let now: jiff::Timestamp = NOW.parse().unwrap();
+    (now - jiff::SignedDuration::from_secs(seconds)).to_string()
+}
+
+/// Objects to be fed to an index.
+#[derive(Default)]
+pub struct Invented(Vec<(Source, Object)>);
+
+fn micro(seconds: i64) -> String {
+    ago(seconds).replace('Z', ".000000Z")
+}
+
+pub fn condition(kind: &str, status: bool, reason: &str, message: &str, seconds: i64) -> Value {
+    let status = if status { "True" } else { "False" };
+    json!({ "type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": ago(seconds) })
+}
+
+pub fn meta(namespace: Option<&str>, name: &str, seconds: i64) -> Value {
+    let mut meta = json!({ "name": name, "uid": format!("uid-{name}"), "creationTimestamp": ago(seconds) });
+    if let Some(namespace) = namespace {
+        meta["namespace"] = json!(namespace);
+        meta["uid"] = json!(format!("uid-{namespace}-{name}"));
+    }
+    meta
+}
+
+impl Invented {
+    pub fn add(&mut self, kind: Kind, object: Value) {
+        let object = match kind {
+            Kind::Class => Object::Class(Arc::new(serde_json::from_value(object).unwrap())),
+            Kind::Address => Object::Address(Arc::new(serde_json::from_value(object).unwrap())),
+            Kind::Claim => Object::Claim(Arc::new(serde_json::from_value(object).unwrap())),
+            Kind::Service => Object::Service(Arc::new(serde_json::from_value(object).unwrap())),
+            Kind::Pool => Object::Pool(Arc::new(serde_json::from_value::<DynamicObject>(object).unwrap())),
+            other => panic!("{other} is not invented"),
+        };
+        self.0.push((Source::Kind(kind), object));
+    }
+
+    pub fn event(
+        &mut self,
+        about: About,
+        namespace: &str,
+        name: &str,
+        reason: &str,
+        note: &str,
+        seconds: i64,
+    ) {
+        let event: v1::Event = serde_json::from_value(json!({
+            "metadata": { "namespace": if namespace.is_empty() { "default" } else { namespace },
+                "name": format!("{name}.{reason}.{seconds}") },
+            "involvedObject": { "kind": about.kind(), "namespace": namespace, "name": name },
+            "type": "Warning", "reason": reason, "message": note, "eventTime": micro(seconds),
+            "reportingComponent": "metallb-iad",
+        }))
+        .unwrap();
+        self.0.push((Source::Events(about), Object::Event(Arc::new(event))));
+    }
+
+    pub fn pool(&mut self, name: &str, addresses: &[&str], auto_assign: bool) {
+        self.add(
+            Kind::Pool,
+            json!({ "apiVersion": "metallb.io/v1beta1", "kind": "IPAddressPool", "metadata": meta(Some("metallb-system"), name, 9_000_000),
+                "spec": { "addresses": addresses, "autoAssign": auto_assign } }),
+        );
+    }
+
+    pub fn class(&mut self, name: &str, pool: &str, refusal: Option<(&str, &str)>) {
+        let (accepted, reason, message) = match refusal {
+            None => (true, "Accepted", format!("new addresses are drawn from IPAddressPool {pool}")),
+            Some((reason, message)) => (false, reason, message.to_owned()),
+        };
+        let conditions =
+            ["Accepted", "Ready"].map(|kind| condition(kind, accepted, reason, &message, 8_000_000));
+        self.add(
+            Kind::Class,
+            json!({ "apiVersion": "local.sdn.cozystack.io/v1alpha1", "kind": "IPAddressClass", "metadata": meta(None, name, 9_000_000),
+                "spec": { "provisioner": DRIVER, "reclaimPolicy": "Retain", "parameters": { "pool": pool } },
+                "status": { "pool": pool, "conditions": conditions } }),
+        );
+    }
+
+    pub fn default_class(&mut self, name: &str, pool: &str) {
+        self.class(name, pool, None);
+        if let Some((_, Object::Class(class))) = self.0.last_mut() {
+            let annotations = Arc::get_mut(class).unwrap().metadata.annotations.get_or_insert_default();
+            annotations
+                .insert("ipaddressclass.local.sdn.cozystack.io/is-default-class".into(), "true".into());
+        }
+    }
+
+    pub fn claim(&mut self, namespace: &str, name: &str, class: &str, ips: &[&str], seconds: i64) {
+        let addresses: Vec<_> =
+            ips.iter().map(|ip| json!({ "name": object_name(ip), "address": ip })).collect();
+        let family = match ips {
+            [_, _] => "Dual",
+            [ip] if ip.contains(':') => "IPv6",
+            _ => "IPv4",
+        };
+        let bound =
+            ["Bound", "Ready"].map(|kind| condition(kind, true, "Bound", "every family is bound", seconds));
+        self.add(
+            Kind::Claim,
+            json!({ "apiVersion": "local.sdn.cozystack.io/v1alpha1", "kind": "IPAddressClaim",
+                "metadata": with(meta(Some(namespace), name, seconds), "annotations", json!({ "local.sdn.cozystack.io/provisioner": DRIVER })),
+                "spec": { "className": class, "family": family },
+                "status": { "phase": "Bound", "className": class, "addresses": addresses, "conditions": bound } }),
+        );
+    }
+
+    pub fn waiting(
+        &mut self,
+        namespace: &str,
+        name: &str,
+        class: Option<&str>,
+        conditions: &[Value],
+        seconds: i64,
+    ) {
+        let mut spec = json!({ "family": "IPv4" });
+        let mut meta = meta(Some(namespace), name, seconds);
+        if let Some(class) = class {
+            spec["className"] = json!(class);
+            meta["annotations"] = json!({ "local.sdn.cozystack.io/provisioner": DRIVER });
+        }
+        self.add(
+            Kind::Claim,
+            json!({ "apiVersion": "local.sdn.cozystack.io/v1alpha1", "kind": "IPAddressClaim", "metadata": meta, "spec": spec,
+                "status": { "phase": "Pending", "className": class, "conditions": conditions } }),
+        );
+    }
+
+    /// An address; `edit` changes the object before it is fed.
+    pub fn address(
+        &mut self,
+        ip: &str,
+        class: &str,
+        phase: &str,
+        claim: Option<(&str, &str)>,
+        seconds: i64,
+        edit: impl FnOnce(&mut Value),
+    ) {
+        let mut object = json!({
+            "apiVersion": "local.sdn.cozystack.io/v1alpha1", "kind": "IPAddress",
+            "metadata": with(meta(None, &object_name(ip), seconds), "finalizers", json!([format!("{DRIVER}/teardown")])),
+            "spec": { "className": class, "address": ip, "source": { "fromClass": {} } },
+            "status": { "phase": phase, "conditions": [condition("Held", true, "Held", "the placeholder holds the address", seconds)] },
+        });
+        if let Some((namespace, name)) = claim {
+            object["spec"]["claimRef"] =
+                json!({ "namespace": namespace, "name": name, "uid": format!("uid-{namespace}-{name}") });
+        }
+        edit(&mut object);
+        self.add(Kind::Address, object);
+    }
+
+    pub fn attached(&mut self, ip: &str, class: &str, claim: (&str, &str), service: &str, seconds: i64) {
+        let (namespace, name) = claim;
+        self.address(ip, class, "Bound", Some(claim), seconds + 60, |object| {
+            let uid = format!("uid-{namespace}-{service}");
+            object["status"]["associatedTo"] = json!({ "kind": "Service", "namespace": namespace, "name": service, "uid": uid });
+            object["status"]["associationHistory"] =
+                json!([{ "namespace": namespace, "name": service, "uid": uid, "since": micro(seconds) }]);
+            object["status"]["lastHandoff"] = json!({
+                "direction": "Associate", "mode": "Overlap", "from": format!("{HOME}/iad-{}", object_name(ip)),
+                "to": format!("{namespace}/{service}"), "startedAt": micro(seconds), "finishedAt": micro(seconds - 1),
+                "unheldMilliseconds": 0, "traceID": "4bf92f3577b34da6a3ce929d0e0e4736" });
+            object["status"]["conditions"] = json!([
+                condition("Associated", true, "Associated", &format!("Service {namespace}/{service} has the address"), seconds),
+                condition("Held", true, "Associated", &format!("Service {namespace}/{service} holds the address"), seconds)]);
+        });
+        self.service(
+            namespace,
+            service,
+            &[ip],
+            json!({ CLAIM: name, PIN: ip, format!("{DRIVER}/pinned"): "true" }),
+            seconds,
+        );
+    }
+
+    pub fn reserved(
+        &mut self,
+        ip: &str,
+        class: &str,
+        phase: &str,
+        claim: Option<(&str, &str)>,
+        seconds: i64,
+    ) {
+        self.address(ip, class, phase, claim, seconds, |_| ());
+        self.hold(ip, seconds);
+    }
+
+    pub fn hold(&mut self, ip: &str, seconds: i64) {
+        let name = object_name(ip);
+        let labels = json!({ format!("{DRIVER}/placeholder"): "true", format!("{DRIVER}/ip-address"): name });
+        self.add(
+            Kind::Service,
+            json!({ "metadata": with(meta(Some(HOME), &format!("iad-{name}"), seconds), "labels", labels),
+                "spec": { "type": "LoadBalancer", "ports": [{ "port": 65535, "protocol": "TCP" }] },
+                "status": { "loadBalancer": { "ingress": [{ "ip": ip }] } } }),
+        );
+    }
+
+    pub fn service(&mut self, namespace: &str, name: &str, ips: &[&str], annotations: Value, seconds: i64) {
+        let ingress: Vec<_> = ips.iter().map(|ip| json!({ "ip": ip })).collect();
+        self.add(
+            Kind::Service,
+            json!({ "metadata": with(meta(Some(namespace), name, seconds), "annotations", annotations),
+                "spec": { "type": "LoadBalancer", "ports": [{ "port": 443, "protocol": "TCP" }] },
+                "status": { "loadBalancer": { "ingress": ingress } } }),
+        );
+    }
+
+    /// The index that these objects make.
+    pub fn world(self) -> World {
+        let mut world = World::new(HOME);
+        for (source, _) in follow::feeds("metallb-system") {
+            world.take_in(source, News::Began);
+        }
+        for (source, object) in self.0 {
+            world.take_in(source, News::Listed(object));
+        }
+        for (source, _) in follow::feeds("metallb-system") {
+            world.take_in(source, News::Complete);
+        }
+        world
+    }
+
+    /// The same, to be served.
+    pub fn live(self) -> Arc<Live> {
+        let live = Live::new(self.world());
+        live.tell();
+        live
+    }
+}
+
+pub fn with(mut object: Value, field: &str, value: Value) -> Value {
+    object[field] = value;
+    object
+}
+
+pub fn object_name(ip: &str) -> String {
+    let ip: api::Ip = ip.parse().unwrap();
+    ip.object_name().to_string()
+}
+
+/// Everything that can be shown, once.
+pub fn small() -> Invented {
+    let mut all = Invented::default();
+    all.pool("public", &["203.0.113.0/26", "2001:db8::/64"], false);
+    all.pool("lan", &["192.168.40.10-192.168.40.29"], false);
+    all.pool("partner-net", &["198.51.100.0/28"], true);
+    all.default_class("public", "public");
+    all.class("internal", "lan", None);
+    let words = "IPAddressPool metallb-system/partner-net gives its addresses to any Service; set its spec.autoAssign to false";
+    all.class("partner", "partner-net", Some(("PoolAutoAssigns", words)));
+
+    all.claim("tenant-a", "web", "public", &["203.0.113.7"], 900);
+    all.attached("203.0.113.7", "public", ("tenant-a", "web"), "web-v2", 38);
+    all.claim("tenant-a", "spare", "public", &["203.0.113.8"], 1_814_400);
+    all.reserved("203.0.113.8", "public", "Bound", Some(("tenant-a", "spare")), 1_814_400);
+    all.reserved("203.0.113.9", "public", "Released", Some(("tenant-b", "old")), 259_200);
+    all.reserved("203.0.113.10", "public", "Available", None, 5_000);
+    all.claim("tenant-c", "mail", "public", &["203.0.113.20", "2001:db8::1f"], 720_000);
+    for ip in ["203.0.113.20", "2001:db8::1f"] {
+        all.address(ip, "public", "Bound", Some(("tenant-c", "mail")), 720_000, |object| {
+            object["status"]["lastHandoff"] = json!({
+                "direction": "Disassociate", "mode": "Gap", "from": "tenant-c/mx-old", "to": format!("{HOME}/iad-{}", object_name(ip)),
+                "startedAt": micro(730), "finishedAt": micro(729), "unheldMilliseconds": 41 });
+            object["status"]["associationHistory"] = json!([{ "namespace": "tenant-c", "name": "mx-old", "uid": "u1",
+                "since": micro(700_000), "until": micro(729) }]);
+        });
+        all.hold(ip, 729);
+    }
+    // Somebody took an address that is not theirs.
+    all.claim("tenant-a", "vpn", "public", &["203.0.113.41"], 50_000);
+    all.address("203.0.113.41", "public", "Conflict", Some(("tenant-a", "vpn")), 50_000, |object| {
+        object["status"]["conditions"] = json!([condition(
+            "Conflict",
+            true,
+            "HeldByOther",
+            "Service tenant-b/lb-copy has 203.0.113.41, and the binding does not give it to it",
+            360
+        )]);
+    });
+    all.service("tenant-b", "lb-copy", &["203.0.113.41"], json!({ PIN: "203.0.113.41" }), 400);
+    all.event(
+        About::Address,
+        "",
+        "ip-203-0-113-41",
+        "AddressConflict",
+        "Service tenant-b/lb-copy has 203.0.113.41, which this address reserves; take it off that Service",
+        360,
+    );
+    all.event(
+        About::Service,
+        "tenant-b",
+        "lb-copy",
+        "AddressConflict",
+        "203.0.113.41 is reserved; remove the annotation that asks for it",
+        360,
+    );
+    // Nobody claimed it.
+    all.address("203.0.113.50", "public", "Released", None, 3_600, |object| {
+        object["metadata"]["labels"] = json!({ format!("{DRIVER}/observed"): "true" });
+        object["spec"]["claimRef"] = json!({ "namespace": "tenant-b", "name": "legacy", "uid": "uid-tenant-b-legacy" });
+        object["status"]["associatedTo"] = json!({ "kind": "Service", "namespace": "tenant-b", "name": "legacy", "uid": "uid-tenant-b-legacy" });
+    });
+    all.service("tenant-b", "legacy", &["203.0.113.50"], json!({}), 3_600);
+    all.address("192.168.99.4", "internal", "Lost", Some(("tenant-d", "db")), 80_000, |object| {
+        object["status"]["conditions"] = json!([condition(
+            "Held",
+            false,
+            "NoPool",
+            "no IPAddressPool contains 192.168.99.4 any more",
+            600
+        )]);
+    });
+    all.claim("tenant-d", "db", "internal", &["192.168.99.4"], 80_000);
+    all.service("tenant-d", "cloudy", &["198.51.100.3"], json!({}), 900_000);
+    all.service("tenant-e", "stuck", &[], json!({ CLAIM: "api" }), 60);
+
+    let waits = |reason, message, seconds| condition("Bound", false, reason, message, seconds);
+    all.waiting(
+        "tenant-d",
+        "edge",
+        Some("partner"),
+        &[
+            condition("ClassResolved", true, "Resolved", "class partner", 240),
+            waits(
+                "WaitingForProvisioning",
+                "no IPv4 address of class partner is available yet; waiting for its provisioner",
+                240,
+            ),
+        ],
+        240,
+    );
+    all.event(About::Claim, "tenant-d", "edge", "PoolRefused", words, 239);
+    all.waiting("tenant-e", "api", None, &[
+        condition("ClassResolved", false, "NoDefaultClass", "spec.className is not set and no IPAddressClass is marked as the default; set spec.className", 60),
+        waits("WaitingForProvisioning", "the class is not known", 60)], 60);
+    all
+}
+
+/// So many addresses, claims and Services, with their placeholders: half of them attached, half reserved.
+pub fn large(count: u32) -> Invented {
+    let mut all = Invented::default();
+    all.pool("public", &["10.0.0.0/15"], false);
+    all.default_class("public", "public");
+    for number in 0..count {
+        let ip = std::net::Ipv4Addr::from(0x0a00_0000 + number).to_string();
+        let namespace = format!("tenant-{:03}", number % 400);
+        let name = format!("claim-{number:05}");
+        all.claim(&namespace, &name, "public", &[&ip], i64::from(number));
+        if number % 2 == 0 {
+            all.attached(&ip, "public", (&namespace, &name), &format!("web-{number:05}"), i64::from(number));
+        } else {
+            all.reserved(&ip, "public", "Bound", Some((&namespace, &name)), i64::from(number));
+            all.service(&namespace, &format!("web-{number:05}"), &[], json!({}), i64::from(number));
+        }
+    }
+    all
+}

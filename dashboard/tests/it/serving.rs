@@ -1,0 +1,80 @@
+//! What surrounds the pages: probes, hosts, headers, the base path, forms.
+
+use axum::body::Body;
+use axum::http::{Request, StatusCode};
+use dashboard::Scope;
+
+use crate::invented::{Invented, small};
+use crate::rig::Rig;
+
+#[tokio::test]
+async fn strangers_hosts_are_told_how_to_be_let_in() {
+    let rig = Rig::of(small());
+    let request = Request::get("/").header("host", "evil.example:80").body(Body::empty()).unwrap();
+    let answer = rig.ask(request).await;
+    assert_eq!(answer.status, StatusCode::MISDIRECTED_REQUEST);
+    assert!(answer.text.contains("--allowed-host=evil.example"), "{}", answer.text);
+    let probe = Request::get("/healthz").header("host", "evil.example").body(Body::empty()).unwrap();
+    assert_eq!(rig.ask(probe).await.status, StatusCode::OK);
+}
+
+#[tokio::test]
+async fn every_answer_carries_the_security_headers() {
+    let rig = Rig::of(small());
+    for path in ["/", "/addresses.json", "/no-such-page", "/addresses?nonsense=1", "/readyz"] {
+        let answer = rig.get(path).await;
+        let policy = answer.header("content-security-policy");
+        assert!(policy.starts_with("default-src 'none'") && !policy.contains("unsafe"), "{path}: {policy}");
+        assert_eq!(answer.header("x-content-type-options"), "nosniff", "{path}");
+        assert_eq!(answer.header("cache-control"), "no-store", "{path}");
+    }
+}
+
+#[tokio::test]
+async fn pages_are_only_read() {
+    let rig = Rig::of(small());
+    let request = Request::post("/addresses").header("host", "localhost").body(Body::empty()).unwrap();
+    let answer = rig.ask(request).await;
+    assert_eq!((answer.status, answer.header("allow")), (StatusCode::METHOD_NOT_ALLOWED, "GET, HEAD"));
+}
+
+#[tokio::test]
+async fn a_base_path_is_before_every_link() {
+    let rig = Rig::with(small(), &["--base-path=/ips"], Scope::All);
+    let page = rig.page("/ips/").await;
+    for link in page.split("href=\"").chain(page.split("src=\"")).chain(page.split("action=\"")).skip(1) {
+        let link = link.split('"').next().unwrap();
+        assert!(!link.starts_with('/') || link.starts_with("/ips/"), "{link}");
+    }
+    let css = page.split("href=\"").find(|link| link.contains("app.css")).unwrap().split('"').next().unwrap();
+    assert!(rig.get(css).await.header("cache-control").contains("immutable"));
+    assert_eq!(rig.get("/ips").await.header("location"), "/ips/");
+    assert_eq!(rig.get("/addresses").await.status, StatusCode::NOT_FOUND);
+    assert_eq!(rig.get("/healthz").await.status, StatusCode::OK);
+}
+
+#[tokio::test]
+async fn nothing_is_said_before_the_first_lists_have_come() {
+    let live = dashboard::Live::new(dashboard::world::World::new("home"));
+    let args = clap::Parser::parse_from(["x"]);
+    let app = dashboard::web::App::new(live, &args);
+    let rig = Rig(dashboard::web::router(&app, dashboard::auth::open(dashboard::web::pages(&app))));
+    for path in ["/readyz", "/", "/addresses.json"] {
+        let answer = rig.get(path).await;
+        assert_eq!(answer.status, StatusCode::SERVICE_UNAVAILABLE, "{path}");
+        assert!(answer.text.contains("ipaddresses"), "{path}: {}", answer.text);
+    }
+    assert_eq!(Rig::of(Invented::default()).get("/readyz").await.text, "ok");
+}
+
+#[tokio::test]
+async fn without_the_access_layer_nothing_is_shown() {
+    let args = clap::Parser::parse_from(["x"]);
+    let app = dashboard::web::App::new(small().live(), &args);
+    let rig = Rig(dashboard::web::router(&app, dashboard::web::pages(&app)));
+    for path in ["/", "/addresses.json", "/live"] {
+        let answer = rig.get(path).await;
+        assert_eq!(answer.status, StatusCode::INTERNAL_SERVER_ERROR, "{path}");
+        assert!(!answer.text.contains("203.0.113"), "{path}");
+    }
+}
