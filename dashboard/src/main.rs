@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use clap::Parser;
 use dashboard::args::Args;
-use dashboard::auth::AuthMode;
+use dashboard::auth::{AuthMode, Gate};
 use dashboard::web::{self, App};
 use dashboard::world::World;
 use dashboard::{Live, auth, follow};
@@ -38,14 +38,17 @@ async fn alive(args: Args, stop: CancellationToken) -> Result<(), Box<dyn Error>
     for (source, feed) in follow::feeds(&args.metallb_namespace) {
         background.spawn(follow::follow(Arc::clone(&live), client.clone(), source, feed));
     }
-    background.spawn(follow::pulse(Arc::clone(&live), client.clone()));
+    let reviews = client.clone();
+    background.spawn(follow::pulse(Arc::clone(&live), client));
     let beating = Arc::clone(&live);
     background.spawn(async move { beating.beat().await });
 
     let app = App::new(live, &args);
     let pages = match args.auth_mode {
         AuthMode::None => auth::open(web::pages(&app)),
-        AuthMode::Kubernetes => return Err("--auth-mode=kubernetes is not served yet".into()),
+        AuthMode::Kubernetes => {
+            auth::guarded(web::pages(&app), &app, Gate::new(reviews, Arc::clone(app.live())))
+        }
     };
     let router = web::router(&app, pages);
     tokio::select! {

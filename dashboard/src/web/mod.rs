@@ -25,6 +25,8 @@ use crate::follow::NEEDED;
 use crate::world::Source;
 
 pub use assets::Assets;
+pub(crate) use pages::refuse;
+pub(crate) use route::Format;
 pub use shell::Shell;
 
 /// What every request needs.

@@ -151,7 +151,7 @@ fn written<T: Serialize>(
 }
 
 /// An answer that is no page, in the form that was asked for.
-fn refuse(app: &App, format: Format, status: StatusCode, title: &str, words: &str) -> Response {
+pub(crate) fn refuse(app: &App, format: Format, status: StatusCode, title: &str, words: &str) -> Response {
     let shell = Shell::plain(app);
     match format {
         Format::Html => {

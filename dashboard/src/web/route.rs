@@ -25,6 +25,11 @@ pub enum Format {
 }
 
 impl Format {
+    /// The form that a path asks for.
+    pub fn of(path: &str) -> Self {
+        Self::cut(path).1
+    }
+
     /// A text without the end that names a form, and that form.
     fn cut(text: &str) -> (&str, Self) {
         if let Some(rest) = text.strip_suffix(".json") {

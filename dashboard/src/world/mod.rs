@@ -125,6 +125,16 @@ impl World {
         self.touched.get(namespace).copied().unwrap_or(0)
     }
 
+    /// The namespaces in which something was ever seen. None is forgotten: a longer list has names that are new.
+    pub fn namespaces(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.touched.keys().filter(|namespace| !namespace.is_empty())
+    }
+
+    /// How many those are.
+    pub fn namespace_count(&self) -> usize {
+        self.touched.len() - usize::from(self.touched.contains_key(""))
+    }
+
     /// Something changed for whoever sees everything.
     const fn moved(&mut self) {
         self.version += 1;
