@@ -54,15 +54,16 @@ pub fn workspace() -> PathBuf {
     crates.and_then(Path::parent).map(Path::to_path_buf).unwrap_or_default()
 }
 
-/// The binaries of both controllers.
+/// The binaries of both controllers, and of the dashboard.
 #[derive(Clone, Debug)]
 pub struct Controllers {
     core: PathBuf,
     driver: PathBuf,
+    dashboard: PathBuf,
 }
 
 impl Controllers {
-    /// Builds both with cargo, optimised for benchmarks and unoptimised for everything else.
+    /// Builds them with cargo, optimised for benchmarks and unoptimised for everything else.
     ///
     /// # Errors
     /// When cargo fails; its words go to standard error.
@@ -73,8 +74,8 @@ impl Controllers {
             "--quiet",
             "--message-format=json-render-diagnostics",
         ]);
-        for controller in [Controller::Core, Controller::Driver] {
-            command.args(["--package", controller.name()]);
+        for package in [Controller::Core.name(), Controller::Driver.name(), "dashboard"] {
+            command.args(["--package", package]);
         }
         if release {
             command.arg("--release");
@@ -91,11 +92,14 @@ impl Controllers {
         let output = child.map_err(Error::io("running cargo"))?.wait_with_output().await;
         let output = output.map_err(Error::io("running cargo"))?;
         let text = String::from_utf8_lossy(&output.stdout);
-        let built = |controller: Controller| {
-            executables(&text).find(|path| path.file_name().is_some_and(|name| name == controller.name()))
+        let built = |program: &str| {
+            executables(&text).find(|path| path.file_name().is_some_and(|name| name == program))
         };
-        match (output.status.success(), built(Controller::Core), built(Controller::Driver)) {
-            (true, Some(core), Some(driver)) => Ok(Self { core, driver }),
+        let (core, driver) = (built(Controller::Core.name()), built(Controller::Driver.name()));
+        match (core, driver, built("address-dashboard")) {
+            (Some(core), Some(driver), Some(dashboard)) if output.status.success() => {
+                Ok(Self { core, driver, dashboard })
+            }
             _ => Err(Error::Controllers { status: output.status.to_string() }),
         }
     }
@@ -106,6 +110,11 @@ impl Controllers {
             Controller::Core => &self.core,
             Controller::Driver => &self.driver,
         }
+    }
+
+    /// The binary of the dashboard.
+    pub fn dashboard(&self) -> &Path {
+        &self.dashboard
     }
 }
 

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
-use devcluster::{Cluster, Controller, Controllers, Options, RunOptions, workspace};
+use devcluster::{Cluster, Controller, Controllers, DashboardOptions, Options, RunOptions, workspace};
 
 /// The folder a cluster lives in.
 #[derive(clap::Args)]
@@ -30,7 +30,7 @@ fn block_on<T>(future: impl Future<Output = Result<T>>) -> Result<T> {
     tokio::runtime::Runtime::new()?.block_on(future)
 }
 
-/// Starts a control plane with both charts installed and both controllers running, and leaves it running.
+/// Starts a control plane with all charts installed, and both controllers and the dashboard running, and leaves it running.
 #[derive(clap::Args)]
 pub(crate) struct Up {
     #[command(flatten)]
@@ -51,6 +51,9 @@ impl Up {
             for controller in [Controller::Core, Controller::Driver] {
                 cluster.run_controller(&controllers, controller, RunOptions::default()).await?;
             }
+            cluster.install_dashboard(&[]).await?;
+            let dashboard = cluster.run_dashboard(&controllers, DashboardOptions::default()).await?;
+            println!("# dashboard: {}/", dashboard.url);
             println!("export KUBECONFIG={}", cluster.admin_kubeconfig().display());
             Ok(())
         })
@@ -70,7 +73,7 @@ async fn runs(dir: &Path) -> bool {
 /// Ends one part of the running cluster.
 #[derive(clap::Args)]
 pub(crate) struct Stop {
-    /// etcd, apiserver, controller-manager, metallb, core or driver.
+    /// etcd, apiserver, controller-manager, metallb, core, driver or dashboard.
     part: String,
     #[command(flatten)]
     folder: Folder,
@@ -85,7 +88,7 @@ impl Stop {
 /// Starts one part of the running cluster again, as it was.
 #[derive(clap::Args)]
 pub(crate) struct Start {
-    /// etcd, apiserver, controller-manager, metallb, core or driver.
+    /// etcd, apiserver, controller-manager, metallb, core, driver or dashboard.
     part: String,
     #[command(flatten)]
     folder: Folder,

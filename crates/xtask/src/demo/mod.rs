@@ -6,7 +6,7 @@ mod story;
 use std::time::Instant;
 
 use anyhow::{Context as _, Result};
-use devcluster::{Cluster, Controller, Controllers, Options, RunOptions};
+use devcluster::{Cluster, Controller, Controllers, DashboardOptions, Options, RunOptions};
 
 use scene::Scene;
 
@@ -36,7 +36,10 @@ impl Args {
         for controller in [Controller::Core, Controller::Driver] {
             cluster.run_controller(&controllers, controller, RunOptions::default()).await?;
         }
-        println!("   up after {:.0} s, both charts installed by helm\n", started.elapsed().as_secs_f32());
+        cluster.install_dashboard(&[]).await?;
+        let dashboard = cluster.run_dashboard(&controllers, DashboardOptions::default()).await?;
+        println!("   up after {:.0} s, all charts installed by helm", started.elapsed().as_secs_f32());
+        println!("   watch it in a browser: {}/\n", dashboard.url);
 
         let mut scene = Scene::set(&cluster).await?;
         let told = story::tell(&mut scene).await;
@@ -45,16 +48,17 @@ impl Args {
             println!("\nFAILED: {error:#}\nlogs of every part: {}", cluster.run_dir().display());
         }
         if !self.exit {
-            stay(&cluster).await?;
+            stay(&cluster, &dashboard.url).await?;
         }
         told.context("a step of the story did not hold")
     }
 }
 
-async fn stay(cluster: &Cluster) -> Result<()> {
+async fn stay(cluster: &Cluster, dashboard: &str) -> Result<()> {
     let kubeconfig = cluster.admin_kubeconfig();
     println!(
-        "\nThe cluster stays up until Ctrl-C. Try, in another terminal:\n\
+        "\nThe cluster stays up until Ctrl-C, and so does the dashboard: {dashboard}/\n\
+         Try, in another terminal:\n\
          \n  export KUBECONFIG={}\
          \n  kubectl get ipaddresses.local.sdn.cozystack.io,ipaddressclaims.local.sdn.cozystack.io,services -A\
          \n  kubectl -n tenant describe service web-b\
