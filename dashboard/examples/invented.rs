@@ -4,7 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "an example ends at the first thing that goes wrong")]
 #![allow(dead_code, clippy::expect_used, clippy::panic, missing_docs)]
 
-#[path = "../tests/it/invented.rs"]
+#[path = "../tests/it/invented/mod.rs"]
 mod invented;
 
 use clap::Parser;
@@ -24,7 +24,7 @@ async fn main() {
     let live = if count == 0 { invented::small() } else { invented::large(count) }.live();
     let beating = live.clone();
     tokio::spawn(async move { beating.beat().await });
-    let app = web::App::new(live, &args);
+    let app = web::App::new(live, &args).frozen(invented::NOW.parse().unwrap());
     let router = web::router(&app, auth::open(web::pages(&app)));
     let listener = tokio::net::TcpListener::bind(&args.bind_address).await.unwrap();
     println!("http://{}{}/", listener.local_addr().unwrap(), args.base_path);

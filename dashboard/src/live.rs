@@ -1,5 +1,6 @@
 //! The index that the feeds write and the pages read, and the clock by which pages are told of changes.
 
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, Instant};
 
@@ -13,6 +14,8 @@ use crate::world::{Digest, World};
 const BEAT: Duration = Duration::from_secs(1);
 /// While much changes, the counts of the overview may be so old: they are made anew with each beat.
 const FRESH: Duration = Duration::from_millis(1_500);
+/// The counts of so many tenants are kept.
+const TENANTS: usize = 256;
 
 /// The index, shared.
 pub struct Live {
@@ -20,6 +23,8 @@ pub struct Live {
     /// The version that pages were told of last.
     told: watch::Sender<u64>,
     digest: Mutex<Option<(Instant, Arc<Digest>)>>,
+    /// The counts of tenants: right for as long as nothing changes for them.
+    tenants: Mutex<HashMap<Scope, Arc<Digest>>>,
     /// Since when the API server does not answer.
     silent: RwLock<Option<Timestamp>>,
 }
@@ -32,6 +37,7 @@ impl Live {
             world: RwLock::new(world),
             told,
             digest: Mutex::new(None),
+            tenants: Mutex::default(),
             silent: RwLock::new(None),
         })
     }
@@ -50,7 +56,7 @@ impl Live {
     /// told of a version gets older ones.
     pub fn digest(&self, world: &World, scope: &Scope) -> Arc<Digest> {
         if !scope.is_all() {
-            return Arc::new(Digest::of(world, scope));
+            return self.tenants_digest(world, scope);
         }
         let mut kept = self.digest.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((at, digest)) = &*kept {
@@ -62,6 +68,20 @@ impl Live {
         }
         let digest = Arc::new(Digest::of(world, scope));
         *kept = Some((Instant::now(), Arc::clone(&digest)));
+        digest
+    }
+
+    fn tenants_digest(&self, world: &World, scope: &Scope) -> Arc<Digest> {
+        let kept = || self.tenants.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(digest) = kept().get(scope).filter(|digest| digest.version == world.version_for(scope)) {
+            return Arc::clone(digest);
+        }
+        let digest = Arc::new(Digest::of(world, scope));
+        let mut kept = kept();
+        if kept.len() >= TENANTS {
+            kept.clear();
+        }
+        kept.insert(scope.clone(), Arc::clone(&digest));
         digest
     }
 

@@ -10,7 +10,7 @@ use axum::http::request::Parts;
 use crate::world::AddressRow;
 
 /// The namespaces that a visitor may see. Everything outside of it is as if absent, on every way out.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Scope {
     /// Everything: an operator.
     All,

@@ -129,6 +129,14 @@ impl Params {
         query.finish()
     }
 
+    /// The query without one parameter.
+    #[must_use]
+    pub fn without(&self, name: &str) -> Self {
+        let mut rest = self.0.clone();
+        rest.remove(name);
+        Self(rest)
+    }
+
     /// Whether any of these parameters is given.
     pub fn has_any(&self, names: &[&str]) -> bool {
         names.iter().any(|name| self.0.contains_key(*name))

@@ -94,9 +94,6 @@ pub struct AddressList {
     pub pages: usize,
     /// The lines of the page.
     pub items: Vec<Line>,
-    /// The classes there are, to choose from.
-    #[serde(skip)]
-    pub classes: Vec<String>,
     /// Whether gaps may be asked for.
     #[serde(skip)]
     pub may_show_gaps: bool,
@@ -235,7 +232,6 @@ pub fn list(eye: &Eye, params: &Params, paging: Paging) -> Result<AddressList, B
         page: paging.page,
         pages: shown.div_ceil(paging.limit).max(1),
         items: page.into_iter().map(item).collect(),
-        classes: eye.world.classes().map(|class| class.name.to_string()).collect(),
         may_show_gaps,
     })
 }

@@ -5,7 +5,16 @@
 
 mod address;
 mod addresses;
+mod associations;
+mod claims;
+mod classes;
+mod conflicts;
+mod csv;
+mod ip;
+mod list;
 mod overview;
+mod services;
+mod why;
 pub mod words;
 
 use std::sync::Arc;
@@ -16,9 +25,18 @@ use serde::Serialize;
 use crate::Scope;
 use crate::world::{AddressRow, Digest, Key, World};
 
-pub use address::AddressView;
+pub use address::{AddressView, ConditionView, EventView, HandoffView};
 pub use addresses::{AddressItem, AddressList, KNOWN as ADDRESSES_KNOWN, Line, list as addresses};
-pub use overview::Overview;
+pub use associations::{AssociationItem, KNOWN as ASSOCIATIONS_KNOWN, list as associations};
+pub use claims::{ClaimItem, ClaimView, KNOWN as CLAIMS_KNOWN, list as claims};
+pub use classes::{ClassItem, ClassView, KNOWN as CLASSES_KNOWN, list as classes};
+pub use conflicts::{ConflictItem, KNOWN as CONFLICTS_KNOWN, list as conflicts};
+pub use csv::Table;
+pub use ip::{IpView, read as read_ip};
+pub use list::List;
+pub use overview::{Overview, RoomView};
+pub use services::{KNOWN as SERVICES_KNOWN, Origin, ServiceItem, list as services};
+pub use why::Why;
 
 /// A view of the index by somebody, at some time.
 pub struct Eye<'a> {
@@ -62,6 +80,13 @@ pub struct When {
     pub at: Timestamp,
     /// How long ago: `38 s`.
     pub age: String,
+}
+
+impl When {
+    /// The moment to the second, for a table.
+    pub fn stamp(&self) -> String {
+        self.at.strftime("%Y-%m-%d %H:%M:%S").to_string()
+    }
 }
 
 impl Serialize for When {

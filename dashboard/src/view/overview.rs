@@ -2,7 +2,7 @@
 
 use serde::{Serialize, Serializer};
 
-use super::{AddressItem, Eye, words};
+use super::{AddressItem, ClaimItem, ClassItem, ConflictItem, Eye, HandoffView, words};
 use crate::world::{Room, State};
 
 /// How many of each list the first page shows.
@@ -18,12 +18,14 @@ pub struct Overview {
     pub claims: usize,
     /// All classes.
     pub classes: usize,
-    /// Addresses that Services have, by a claim or without one.
+    /// Addresses that Services have by their claims.
     pub attached: usize,
-    /// Those of them that no claim covers.
+    /// Addresses that Services have without a claim.
     pub observed: usize,
-    /// Addresses that are kept and attached to nothing.
+    /// Addresses that claims have and no Service.
     pub reserved: usize,
+    /// Addresses that are kept and no claim's: released, available, or not settled yet.
+    pub unclaimed: usize,
     /// Claims that wait, or lost an address.
     pub waiting: usize,
     /// How long the longest of them waits.
@@ -33,7 +35,15 @@ pub struct Overview {
     /// Addresses that no pool contains any more.
     pub lost: usize,
     /// The conflicts, the first few.
-    pub in_conflict: Vec<AddressItem>,
+    pub in_conflict: Vec<ConflictItem>,
+    /// The lost addresses, the first few.
+    pub lost_addresses: Vec<AddressItem>,
+    /// The classes that draw no new addresses.
+    pub refused: Vec<ClassItem>,
+    /// The claims that wait longest.
+    pub waiting_longest: Vec<ClaimItem>,
+    /// The addresses that changed hands last, newest first.
+    pub last_handoffs: Vec<HandoffView>,
     /// How full each class is.
     pub room: Vec<RoomView>,
 }
@@ -106,8 +116,10 @@ impl Overview {
         if self.addresses == 0 {
             return "No address is reserved yet.".to_owned();
         }
+        let bad = self.conflicts + self.lost;
+        let most = if bad == 0 { "Each one is".to_owned() } else { format!("All but {bad} are") };
         format!(
-            "{} in {}. Each one is either attached to a Service, or held by a placeholder so that nobody else can get it.",
+            "{} in {}. {most} either attached to a Service, or held by a placeholder so that nobody else can get it.",
             words::many(self.addresses, "address", "addresses"),
             words::many(self.classes, "class", "classes"),
         )
@@ -120,22 +132,116 @@ impl Eye<'_> {
         let totals = &self.digest.totals;
         let first = self.digest.conflicts.iter().filter_map(|name| self.address(name)).take(FEW);
         let oldest = self.digest.waiting.first().and_then(|key| self.world.claim(key));
-        let attached = totals.of(State::Attached) + totals.of(State::Observed);
         let conflicts = self.digest.conflicts.len();
-        let bad = totals.of(State::Conflict) + totals.of(State::Lost);
+        let unclaimed = [State::Released, State::Available, State::Pending].map(|state| totals.of(state));
         Overview {
             addresses: totals.addresses,
             claims: totals.claims,
             classes: totals.classes,
-            attached,
+            attached: totals.of(State::Attached),
             observed: totals.of(State::Observed),
-            reserved: totals.addresses.saturating_sub(attached + bad),
+            reserved: totals.of(State::Reserved),
+            unclaimed: unclaimed.iter().sum(),
             waiting: self.digest.waiting.len(),
             oldest_wait: oldest.map(|claim| words::age(claim.waiting_since(), self.now)),
             conflicts,
             lost: self.digest.lost.len(),
-            in_conflict: first.map(|row| self.item(row)).collect(),
+            in_conflict: first.map(|row| self.conflict(row)).collect(),
+            lost_addresses: self
+                .digest
+                .lost
+                .iter()
+                .filter_map(|name| Some(self.item(self.address(name)?)))
+                .take(FEW)
+                .collect(),
+            refused: self
+                .world
+                .classes()
+                .map(|class| self.class_item(class))
+                .filter(|class| class.accepted == Some(false))
+                .collect(),
+            waiting_longest: self
+                .digest
+                .waiting
+                .iter()
+                .filter_map(|key| Some(self.claim_item(self.world.claim(key)?)))
+                .take(FEW)
+                .collect(),
+            last_handoffs: self.last_handoffs(),
             room: self.digest.rooms.iter().map(RoomView::from).collect(),
         }
     }
+
+    fn last_handoffs(&self) -> Vec<HandoffView> {
+        let rows = self.digest.handoffs.iter().filter_map(|name| self.address(name));
+        rows.filter_map(|row| self.handoff(row, row.handoff.as_ref()?)).take(FEW).collect()
+    }
+}
+
+impl RoomView {
+    /// The bar: where each piece begins and how wide it is, in thousandths, and which piece it is. A piece that is there
+    /// is never too thin to be seen.
+    pub fn bar(&self) -> Vec<Piece> {
+        let pieces = [
+            ("attached", self.attached),
+            ("reserved", self.reserved),
+            ("conflict", self.conflict),
+            ("other", self.other),
+        ];
+        let taken: u128 = pieces.iter().map(|(_, count)| count).sum();
+        let whole = self.size.unwrap_or(taken).max(taken).max(1);
+        let mut from = 0;
+        let mut bar = Vec::new();
+        for (kind, count) in pieces.into_iter().filter(|(_, count)| *count > 0) {
+            let share = u16::try_from(count.saturating_mul(1_000) / whole).unwrap_or(1_000);
+            let width = share.max(6).min(1_000 - from);
+            bar.push(Piece { kind, from, width });
+            from += width;
+        }
+        bar
+    }
+
+    /// The bar in words.
+    pub fn words(&self) -> String {
+        let mut parts = vec![(self.attached, "attached"), (self.reserved, "reserved")];
+        parts.extend(
+            [(self.conflict, "in conflict"), (self.other, "with others")]
+                .into_iter()
+                .filter(|(count, _)| *count > 0),
+        );
+        let mut parts: Vec<_> =
+            parts.into_iter().map(|(count, what)| format!("{} {what}", words::count(count))).collect();
+        if let (Some(free), Some(size)) = (self.free, self.size) {
+            parts.push(format!("{} free of {}", words::count(free), words::count(size)));
+        }
+        parts.join(", ")
+    }
+
+    /// Whether nobody counts how many are free.
+    pub fn is_vast(&self) -> bool {
+        self.size.is_some_and(|size| size >= 1_000_000)
+    }
+
+    /// A count for a person.
+    pub fn count(&self, number: &u128) -> String {
+        words::count(*number)
+    }
+
+    /// How much is spoken for, in hundredths, where that is much.
+    pub fn pressure(&self) -> Option<u128> {
+        let (free, size) = (self.free?, self.size?);
+        let taken = (size - free).saturating_mul(100).checked_div(size)?;
+        (taken >= 90).then_some(taken)
+    }
+}
+
+/// One piece of a bar.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Piece {
+    /// Which.
+    pub kind: &'static str,
+    /// Where it begins, in thousandths.
+    pub from: u16,
+    /// How wide it is, in thousandths.
+    pub width: u16,
 }

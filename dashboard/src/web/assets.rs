@@ -32,15 +32,19 @@ impl Default for Assets {
 impl Assets {
     /// The files of this binary.
     pub fn new() -> Self {
+        Self::sealed_with(jiff::Timestamp::now().as_nanosecond())
+    }
+
+    /// The same, with a certain number in the place of the moment of the start.
+    pub fn sealed_with(boot: i128) -> Self {
         let asset = |name, kind, bytes: &'static [u8]| Asset { name, kind, bytes, hash: hash(&[bytes]) };
-        let now = jiff::Timestamp::now().as_nanosecond();
         Self {
             files: vec![
                 asset("app.css", "text/css; charset=utf-8", include_bytes!("../../assets/app.css")),
                 asset("app.js", "text/javascript; charset=utf-8", include_bytes!("../../assets/app.js")),
                 asset("icon.svg", "image/svg+xml", include_bytes!("../../assets/icon.svg")),
             ],
-            boot: now.to_be_bytes(),
+            boot: boot.to_be_bytes(),
         }
     }
 

@@ -16,6 +16,7 @@ use axum::http::StatusCode;
 use axum::middleware;
 use axum::response::IntoResponse;
 use axum::routing::get;
+use jiff::Timestamp;
 use plan::Kind;
 use tokio::net::TcpListener;
 
@@ -39,6 +40,8 @@ struct Inner {
     hosts: Vec<String>,
     traces: Option<String>,
     assets: Assets,
+    /// The moment that every page is of, where it is not the moment it is asked for.
+    frozen: Option<Timestamp>,
 }
 
 impl App {
@@ -51,7 +54,26 @@ impl App {
             hosts,
             traces: args.trace_url_template.clone(),
             assets: Assets::new(),
+            frozen: None,
         }))
+    }
+
+    /// The same, with every page of one moment: for what is to look the same at each look.
+    #[must_use]
+    pub fn frozen(self, now: Timestamp) -> Self {
+        let Inner { live, base, hosts, traces, .. } = &*self.0;
+        Self(Arc::new(Inner {
+            live: Arc::clone(live),
+            base: base.clone(),
+            hosts: hosts.clone(),
+            traces: traces.clone(),
+            assets: Assets::sealed_with(0),
+            frozen: Some(now),
+        }))
+    }
+
+    fn now(&self) -> Timestamp {
+        self.0.frozen.unwrap_or_else(Timestamp::now)
     }
 
     /// The index.

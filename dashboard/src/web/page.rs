@@ -1,12 +1,18 @@
 //! Views as markup. Templates escape whatever they are given.
 
-use api::Ip;
 use askama::Template;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use super::shell::Shell;
 use crate::query::{Find, Params};
-use crate::view::{AddressList, AddressView, Command, Line, Overview};
+use crate::view::{
+    AddressList, AddressView, AssociationItem, ClaimItem, ClaimView, ClassItem, ClassView, Command,
+    ConflictItem, IpView, Line, List, Origin, Overview, ServiceItem,
+};
 use crate::world::State;
+
+/// What is written as it is in a part of a path: no more than that.
+const PART: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b':');
 
 /// The same page in other forms.
 pub struct Forms {
@@ -15,11 +21,16 @@ pub struct Forms {
 }
 
 impl Forms {
-    /// Of a page, with its query.
-    pub fn of(path: &str, query: &str) -> Self {
-        let path = if path == "/" { "/overview" } else { path };
+    /// Of a page by the parts of its path, with its query.
+    pub fn of(parts: &[&str], query: &str) -> Self {
+        let parts: Vec<_> = parts.iter().map(|part| utf8_percent_encode(part, PART).to_string()).collect();
+        let path = parts.join("/");
         let query = if query.is_empty() { String::new() } else { format!("?{query}") };
-        Self { json: format!("{path}.json{query}"), csv: format!("{path}.csv{query}") }
+        Self { json: format!("/{path}.json{query}"), csv: format!("/{path}.csv{query}") }
+    }
+
+    fn list(path: &str, params: &Params) -> Self {
+        Self::of(&[path], &params.with("page", None))
     }
 }
 
@@ -34,7 +45,7 @@ pub struct Pager {
 
 impl Pager {
     /// Around a page of a list.
-    pub fn of(path: &'static str, params: &Params, page: usize, pages: usize) -> Self {
+    fn of(path: &'static str, params: &Params, page: usize, pages: usize) -> Self {
         let to = |page: usize| params.with("page", Some(&page.to_string()));
         Self {
             path,
@@ -49,15 +60,14 @@ impl Pager {
 /// The head of a column, and the way to the list sorted by it.
 pub struct Column {
     words: &'static str,
-    query: String,
+    query: Option<String>,
     order: Option<&'static str>,
 }
 
 impl Column {
-    /// The heads of some columns: a name in the query, and words.
-    pub fn all(params: &Params, usual: &str, columns: &[(&str, &'static str)]) -> Vec<Self> {
+    /// The heads of some columns: a name in the query, or none where nothing is sorted by it, and words.
+    fn all(params: &Params, usual: &str, columns: &[(&str, &'static str)]) -> Vec<Self> {
         let current = params.get("sort").unwrap_or(usual);
-        let bare = params.with("page", None);
         let column = |(name, words): &(&str, &'static str)| {
             let down = format!("-{name}");
             let (order, next) = if current == *name {
@@ -67,10 +77,19 @@ impl Column {
             } else {
                 (None, *name)
             };
-            let params = Params::read(Some(&bare), &["sort"]).unwrap_or_else(|_| params.clone());
-            Self { words, query: params.with("sort", Some(next)), order }
+            let query = (!name.is_empty()).then(|| params.without("page").with("sort", Some(next)));
+            Self { words, query, order: order.filter(|_| !name.is_empty()) }
         };
         columns.iter().map(column).collect()
+    }
+}
+
+/// The parameters that a form has no field for and that are to stay.
+pub struct Kept(Vec<(&'static str, String)>);
+
+impl Kept {
+    fn of(params: &Params, names: &[&'static str]) -> Self {
+        Self(names.iter().filter_map(|name| Some((*name, params.text(name)?))).collect())
     }
 }
 
@@ -80,6 +99,15 @@ impl Column {
 pub struct OverviewPage<'a> {
     pub shell: &'a Shell,
     pub view: &'a Overview,
+    pub forms: Forms,
+    pub example: Command,
+}
+
+impl<'a> OverviewPage<'a> {
+    /// The first page.
+    pub fn of(shell: &'a Shell, view: &'a Overview) -> Self {
+        Self { shell, view, forms: Forms::of(&["overview"], ""), example: example_class() }
+    }
 }
 
 /// `/addresses`
@@ -89,9 +117,11 @@ pub struct AddressesPage<'a> {
     pub shell: &'a Shell,
     pub view: &'a AddressList,
     pub params: &'a Params,
+    pub classes: Vec<String>,
     pub states: &'a [State],
     pub phases: &'a [&'static str],
     pub filters: &'a [&'static str],
+    pub kept: Kept,
     pub columns: Vec<Column>,
     pub pager: Pager,
     pub forms: Forms,
@@ -101,15 +131,17 @@ pub struct AddressesPage<'a> {
 
 impl<'a> AddressesPage<'a> {
     /// The page of a list.
-    pub fn of(shell: &'a Shell, view: &'a AddressList, params: &'a Params) -> Self {
+    pub fn of(shell: &'a Shell, view: &'a AddressList, params: &'a Params, classes: Vec<String>) -> Self {
         let asked = params.get("q").map(Find::of).and_then(|find| find.range());
         Self {
             shell,
             view,
             params,
+            classes,
             states: &State::ALL,
             phases: &["Pending", "Available", "Bound", "Released", "Conflict", "Lost"],
             filters: &["q", "class", "state", "phase", "family", "namespace", "gaps"],
+            kept: Kept::of(params, &["sort", "limit"]),
             columns: Column::all(
                 params,
                 "address",
@@ -123,13 +155,9 @@ impl<'a> AddressesPage<'a> {
                 ],
             ),
             pager: Pager::of("/addresses", params, view.page, view.pages),
-            forms: Forms::of("/addresses", &params.with("page", None)),
-            example: Command::new(
-                "a claim in your own namespace",
-                "kubectl create -f - <<< '{\"apiVersion\":\"local.sdn.cozystack.io/v1alpha1\",\"kind\":\"IPAddressClaim\",\
-                 \"metadata\":{\"name\":\"web-ip\"},\"spec\":{}}'",
-            ),
-            asked_ip: asked.filter(|(first, last)| first == last).map(|(ip, _): (Ip, Ip)| ip.to_string()),
+            forms: Forms::list("addresses", params),
+            example: example_claim(),
+            asked_ip: asked.filter(|(first, last)| first == last).map(|(ip, _)| ip.to_string()),
         }
     }
 }
@@ -143,6 +171,180 @@ pub struct AddressPage<'a> {
     pub forms: Forms,
 }
 
+/// `/claims`
+#[derive(Template)]
+#[template(path = "claims.html")]
+pub struct ClaimsPage<'a> {
+    pub shell: &'a Shell,
+    pub view: &'a List<ClaimItem>,
+    pub params: &'a Params,
+    pub classes: Vec<String>,
+    pub filters: &'a [&'static str],
+    pub kept: Kept,
+    pub columns: Vec<Column>,
+    pub pager: Pager,
+    pub forms: Forms,
+    pub example: Command,
+}
+
+impl<'a> ClaimsPage<'a> {
+    /// The page of a list.
+    pub fn of(shell: &'a Shell, view: &'a List<ClaimItem>, params: &'a Params, classes: Vec<String>) -> Self {
+        let columns = [
+            ("claim", "Claim"),
+            ("phase", "Phase"),
+            ("", "Addresses"),
+            ("", "Service"),
+            ("class", "Class"),
+            ("since", "Since"),
+        ];
+        Self {
+            shell,
+            view,
+            params,
+            classes,
+            filters: &["q", "class", "phase", "family", "namespace"],
+            kept: Kept::of(params, &["sort", "limit"]),
+            columns: Column::all(params, "claim", &columns),
+            pager: Pager::of("/claims", params, view.page, view.pages),
+            forms: Forms::list("claims", params),
+            example: example_claim(),
+        }
+    }
+}
+
+/// `/claims/{namespace}/{name}`
+#[derive(Template)]
+#[template(path = "claim.html")]
+pub struct ClaimPage<'a> {
+    pub shell: &'a Shell,
+    pub view: &'a ClaimView,
+    pub forms: Forms,
+}
+
+/// `/classes`
+#[derive(Template)]
+#[template(path = "classes.html")]
+pub struct ClassesPage<'a> {
+    pub shell: &'a Shell,
+    pub view: &'a List<ClassItem>,
+    pub pager: Pager,
+    pub forms: Forms,
+    pub example: Command,
+}
+
+impl<'a> ClassesPage<'a> {
+    /// The page of a list.
+    pub fn of(shell: &'a Shell, view: &'a List<ClassItem>, params: &'a Params) -> Self {
+        let pager = Pager::of("/classes", params, view.page, view.pages);
+        Self { shell, view, pager, forms: Forms::list("classes", params), example: example_class() }
+    }
+}
+
+/// `/classes/{name}`
+#[derive(Template)]
+#[template(path = "class.html")]
+pub struct ClassPage<'a> {
+    pub shell: &'a Shell,
+    pub view: &'a ClassView,
+    pub forms: Forms,
+}
+
+/// `/services`
+#[derive(Template)]
+#[template(path = "services.html")]
+pub struct ServicesPage<'a> {
+    pub shell: &'a Shell,
+    pub view: &'a List<ServiceItem>,
+    pub params: &'a Params,
+    pub origins: &'a [Origin],
+    pub filters: &'a [&'static str],
+    pub kept: Kept,
+    pub columns: Vec<Column>,
+    pub pager: Pager,
+    pub forms: Forms,
+}
+
+impl<'a> ServicesPage<'a> {
+    /// The page of a list.
+    pub fn of(shell: &'a Shell, view: &'a List<ServiceItem>, params: &'a Params) -> Self {
+        let columns = [
+            ("service", "Service"),
+            ("origin", "Origin"),
+            ("", "Addresses"),
+            ("claim", "Claim"),
+            ("", "Ports"),
+            ("created", "Age"),
+        ];
+        Self {
+            shell,
+            view,
+            params,
+            origins: &Origin::ALL,
+            filters: &["q", "origin", "namespace"],
+            kept: Kept::of(params, &["sort", "limit"]),
+            columns: Column::all(params, "service", &columns),
+            pager: Pager::of("/services", params, view.page, view.pages),
+            forms: Forms::list("services", params),
+        }
+    }
+}
+
+/// `/associations`
+#[derive(Template)]
+#[template(path = "associations.html")]
+pub struct AssociationsPage<'a> {
+    pub shell: &'a Shell,
+    pub view: &'a List<AssociationItem>,
+    pub params: &'a Params,
+    pub filters: &'a [&'static str],
+    pub kept: Kept,
+    pub pager: Pager,
+    pub forms: Forms,
+}
+
+impl<'a> AssociationsPage<'a> {
+    /// The page of a list.
+    pub fn of(shell: &'a Shell, view: &'a List<AssociationItem>, params: &'a Params) -> Self {
+        Self {
+            shell,
+            view,
+            params,
+            filters: &["q", "namespace", "state", "at"],
+            kept: Kept::of(params, &["limit"]),
+            pager: Pager::of("/associations", params, view.page, view.pages),
+            forms: Forms::list("associations", params),
+        }
+    }
+}
+
+/// `/conflicts`
+#[derive(Template)]
+#[template(path = "conflicts.html")]
+pub struct ConflictsPage<'a> {
+    pub shell: &'a Shell,
+    pub view: &'a List<ConflictItem>,
+    pub pager: Pager,
+    pub forms: Forms,
+}
+
+impl<'a> ConflictsPage<'a> {
+    /// The page of a list.
+    pub fn of(shell: &'a Shell, view: &'a List<ConflictItem>, params: &'a Params) -> Self {
+        let pager = Pager::of("/conflicts", params, view.page, view.pages);
+        Self { shell, view, pager, forms: Forms::list("conflicts", params) }
+    }
+}
+
+/// `/ip/{any address}`
+#[derive(Template)]
+#[template(path = "ip.html")]
+pub struct IpPage<'a> {
+    pub shell: &'a Shell,
+    pub view: &'a IpView,
+    pub forms: Forms,
+}
+
 /// What went wrong, for a person.
 #[derive(Template)]
 #[template(path = "error.html")]
@@ -150,4 +352,18 @@ pub struct ErrorPage<'a> {
     pub shell: &'a Shell,
     pub title: &'a str,
     pub words: &'a str,
+}
+
+fn example_claim() -> Command {
+    Command::new(
+        "a claim in your own namespace",
+        r#"echo '{"apiVersion":"local.sdn.cozystack.io/v1alpha1","kind":"IPAddressClaim","metadata":{"name":"web-ip"},"spec":{}}' | kubectl create -f -"#,
+    )
+}
+
+fn example_class() -> Command {
+    Command::new(
+        "a class that draws from an IPAddressPool of MetalLB with autoAssign: false",
+        r#"echo '{"apiVersion":"local.sdn.cozystack.io/v1alpha1","kind":"IPAddressClass","metadata":{"name":"public"},"spec":{"provisioner":"metallb.drivers.local.sdn.cozystack.io","parameters":{"pool":"POOL"}}}' | kubectl create -f -"#,
+    )
 }

@@ -9,12 +9,12 @@ use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::json;
 
-use super::page::{AddressPage, AddressesPage, ErrorPage, Forms, OverviewPage};
+use super::page::{self, ErrorPage, Forms};
 use super::route::{Format, Page, Route};
 use super::{App, Shell};
 use crate::Visitor;
 use crate::query::{BadQuery, Paging, Params};
-use crate::view::{self, Eye};
+use crate::view::{self, Eye, Table};
 
 /// Why there is no page.
 enum Refusal {
@@ -45,6 +45,9 @@ impl From<serde_json::Error> for Refusal {
         Self::Broken
     }
 }
+
+/// An answer's kind and text.
+type Written = Result<(&'static str, String), Refusal>;
 
 /// Any page, in any form.
 pub async fn answer(State(app): State<App>, visitor: Visitor, request: Request) -> Response {
@@ -84,47 +87,134 @@ pub async fn answer(State(app): State<App>, visitor: Visitor, request: Request) 
 }
 
 /// Looks at the index and writes the page. The lock is held while the view is made, and no longer.
-fn write(
-    app: &App,
-    visitor: &Visitor,
-    route: Route,
-    here: &str,
-    query: Option<&str>,
-) -> Result<(&'static str, String), Refusal> {
+fn write(app: &App, visitor: &Visitor, route: Route, here: &str, query: Option<&str>) -> Written {
     let world = app.live().world();
     let digest = app.live().digest(&world, &visitor.scope);
     let traces = app.0.traces.as_deref();
-    let eye = Eye { world: &world, scope: &visitor.scope, digest, now: Timestamp::now(), traces };
-    let Route { page, format, whole } = route;
-    let (page, format) = match whole {
-        Some(Page::Address(name)) if eye.address(&name).is_some() => (Page::Address(name), Format::Html),
-        _ => (page, format),
-    };
+    let eye = Eye { world: &world, scope: &visitor.scope, digest, now: app.now(), traces };
+    let (page, format) = meant(&eye, route);
     let shell = |section| Shell::of(app, visitor, &eye, here, section);
+    let ask = |known: &[&str]| -> Result<(Params, Paging), BadQuery> {
+        let params = Params::read(query, known)?;
+        let exported = format == Format::Csv && !params.has_any(&Paging::KNOWN);
+        let paging = if exported { Paging::all() } else { Paging::read(&params)? };
+        Ok((params, paging))
+    };
+    // One page: its view and its shell are made, the index is let go, and then it is written.
+    macro_rules! page {
+        ($section:literal, $view:expr, |$shell:ident, $seen:ident| $html:expr) => {{
+            let ($seen, $shell) = ($view, shell($section));
+            drop(world);
+            written(format, &$shell, &$seen, || $html.render())
+        }};
+    }
     match page {
         Page::Overview => {
             Params::read(query, &[])?;
-            let (view, shell) = (eye.overview(), shell("overview"));
-            drop(world);
-            written(format, &shell, &view, || OverviewPage { shell: &shell, view: &view }.render())
+            page!("overview", eye.overview(), |shell, view| page::OverviewPage::of(&shell, &view))
         }
         Page::Addresses => {
-            let params = Params::read(query, &view::ADDRESSES_KNOWN)?;
-            let paging = Paging::read(&params)?;
-            let (view, shell) = (view::addresses(&eye, &params, paging)?, shell("addresses"));
-            drop(world);
-            written(format, &shell, &view, || AddressesPage::of(&shell, &view, &params).render())
+            let (params, paging) = ask(&view::ADDRESSES_KNOWN)?;
+            let classes = class_names(&eye);
+            page!("addresses", view::addresses(&eye, &params, paging)?, |shell, view| {
+                page::AddressesPage::of(&shell, &view, &params, classes)
+            })
         }
         Page::Address(name) => {
             Params::read(query, &[])?;
-            let row = eye.address(&name);
-            let absent = || Refusal::Absent(format!("there is no address {name:?}"));
-            let (view, shell) = (eye.address_view(row.ok_or_else(absent)?), shell("addresses"));
-            drop(world);
-            let forms = Forms::of(&format!("/addresses/{name}"), "");
-            written(format, &shell, &view, || AddressPage { shell: &shell, view: &view, forms }.render())
+            let row = eye.address(&name).ok_or_else(|| absent("address", &name))?;
+            let forms = Forms::of(&["addresses", &name], "");
+            page!("addresses", eye.address_view(row), |shell, view| page::AddressPage {
+                shell: &shell,
+                view: &view,
+                forms
+            })
+        }
+        Page::Claims => {
+            let (params, paging) = ask(&view::CLAIMS_KNOWN)?;
+            let classes = class_names(&eye);
+            page!("claims", view::claims(&eye, &params, paging)?, |shell, view| {
+                page::ClaimsPage::of(&shell, &view, &params, classes)
+            })
+        }
+        Page::Claim(key) => {
+            Params::read(query, &[])?;
+            let row = world.claim(&key).filter(|row| eye.scope.sees(&row.key.namespace));
+            let row = row.ok_or_else(|| absent("claim", &key.to_string()))?;
+            let forms = Forms::of(&["claims", &key.namespace, &key.name], "");
+            page!("claims", eye.claim_view(row), |shell, view| page::ClaimPage {
+                shell: &shell,
+                view: &view,
+                forms
+            })
+        }
+        Page::Classes => {
+            let (params, paging) = ask(&view::CLASSES_KNOWN)?;
+            page!("classes", view::classes(&eye, &params, paging)?, |shell, view| {
+                page::ClassesPage::of(&shell, &view, &params)
+            })
+        }
+        Page::Class(name) => {
+            Params::read(query, &[])?;
+            let row = world.class(&name).ok_or_else(|| absent("class", &name))?;
+            let forms = Forms::of(&["classes", &name], "");
+            page!("classes", eye.class_view(row), |shell, view| page::ClassPage {
+                shell: &shell,
+                view: &view,
+                forms
+            })
+        }
+        Page::Services => {
+            let (params, paging) = ask(&view::SERVICES_KNOWN)?;
+            page!("services", view::services(&eye, &params, paging)?, |shell, view| {
+                page::ServicesPage::of(&shell, &view, &params)
+            })
+        }
+        Page::Associations => {
+            let (params, paging) = ask(&view::ASSOCIATIONS_KNOWN)?;
+            page!("associations", view::associations(&eye, &params, paging)?, |shell, view| {
+                page::AssociationsPage::of(&shell, &view, &params)
+            })
+        }
+        Page::Conflicts => {
+            let (params, paging) = ask(&view::CONFLICTS_KNOWN)?;
+            page!("conflicts", view::conflicts(&eye, &params, paging), |shell, view| {
+                page::ConflictsPage::of(&shell, &view, &params)
+            })
+        }
+        Page::Ip(text) => {
+            Params::read(query, &[])?;
+            let ip = view::read_ip(&text)?;
+            let forms = Forms::of(&["ip", &ip.to_string()], "");
+            page!("addresses", eye.ip_view(ip), |shell, view| page::IpPage {
+                shell: &shell,
+                view: &view,
+                forms
+            })
         }
     }
+}
+
+/// The page that a route means: an object whose name ends in `.json` is meant itself, if it is there.
+fn meant(eye: &Eye, route: Route) -> (Page, Format) {
+    let is_there = match &route.whole {
+        Some(Page::Address(name)) => eye.address(name).is_some(),
+        Some(Page::Class(name)) => eye.world.class(name).is_some(),
+        Some(Page::Claim(key)) => eye.scope.sees(&key.namespace) && eye.world.claim(key).is_some(),
+        _ => false,
+    };
+    match route.whole {
+        Some(whole) if is_there => (whole, Format::Html),
+        _ => (route.page, route.format),
+    }
+}
+
+fn absent(what: &str, name: &str) -> Refusal {
+    Refusal::Absent(format!("there is no {what} {name:?}"))
+}
+
+fn class_names(eye: &Eye) -> Vec<String> {
+    eye.world.classes().map(|class| class.name.to_string()).collect()
 }
 
 /// A view, with the moment it is of.
@@ -136,17 +226,16 @@ struct Dated<'a, T> {
     view: &'a T,
 }
 
-fn written<T: Serialize>(
+fn written<T: Serialize + Table>(
     format: Format,
     shell: &Shell,
     view: &T,
     html: impl FnOnce() -> askama::Result<String>,
-) -> Result<(&'static str, String), Refusal> {
+) -> Written {
     match format {
         Format::Html => Ok(("text/html; charset=utf-8", html()?)),
-        Format::Json | Format::Csv => {
-            Ok(("application/json", serde_json::to_string(&Dated { as_of: shell.as_of, view })?))
-        }
+        Format::Json => Ok(("application/json", serde_json::to_string(&Dated { as_of: shell.as_of, view })?)),
+        Format::Csv => Ok(("text/csv; charset=utf-8; header=present", view.csv())),
     }
 }
 
@@ -167,7 +256,9 @@ pub(crate) fn refuse(app: &App, format: Format, status: StatusCode, title: &str,
             let body = json!({ "error": words }).to_string();
             (status, [(header::CONTENT_TYPE, "application/json")], body).into_response()
         }
-        Format::Csv => (status, [(header::CONTENT_TYPE, "text/plain; charset=utf-8")], format!("{words}\n"))
-            .into_response(),
+        Format::Csv => {
+            let kind = [(header::CONTENT_TYPE, "text/plain; charset=utf-8")];
+            (status, kind, format!("{words}\n")).into_response()
+        }
     }
 }

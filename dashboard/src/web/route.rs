@@ -2,6 +2,8 @@
 
 use percent_encoding::percent_decode_str;
 
+use crate::world::Key;
+
 /// A page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Page {
@@ -11,6 +13,22 @@ pub enum Page {
     Addresses,
     /// `/addresses/{name}`
     Address(String),
+    /// `/claims`
+    Claims,
+    /// `/claims/{namespace}/{name}`
+    Claim(Key),
+    /// `/classes`
+    Classes,
+    /// `/classes/{name}`
+    Class(String),
+    /// `/services`
+    Services,
+    /// `/associations`
+    Associations,
+    /// `/conflicts`
+    Conflicts,
+    /// `/ip/{any address}`
+    Ip(String),
 }
 
 /// The form of an answer.
@@ -73,7 +91,16 @@ fn page(front: &[String], last: &str) -> Option<Page> {
     match (front.as_slice(), last) {
         ([], "" | "overview") => Some(Page::Overview),
         ([], "addresses") => Some(Page::Addresses),
-        (["addresses"], name) if !name.is_empty() => Some(Page::Address(name.to_owned())),
+        ([], "claims") => Some(Page::Claims),
+        ([], "classes") => Some(Page::Classes),
+        ([], "services") => Some(Page::Services),
+        ([], "associations") => Some(Page::Associations),
+        ([], "conflicts") => Some(Page::Conflicts),
+        (_, "") => None,
+        (["addresses"], name) => Some(Page::Address(name.to_owned())),
+        (["classes"], name) => Some(Page::Class(name.to_owned())),
+        (["claims", namespace], name) => Some(Page::Claim(Key::new(*namespace, name))),
+        (["ip"], text) => Some(Page::Ip(text.to_owned())),
         _ => None,
     }
 }
@@ -91,6 +118,10 @@ mod tests {
     #[case("/addresses/", Page::Addresses, Format::Html)]
     #[case("/addresses.csv", Page::Addresses, Format::Csv)]
     #[case("/addresses/ip-192-0-2-7.json", Page::Address("ip-192-0-2-7".into()), Format::Json)]
+    #[case("/claims/tenant-a/web.csv", Page::Claim(Key::new("tenant-a", "web")), Format::Csv)]
+    #[case("/classes/public", Page::Class("public".into()), Format::Html)]
+    #[case("/ip/2001:db8::7.json", Page::Ip("2001:db8::7".into()), Format::Json)]
+    #[case("/ip/192.0.2.7", Page::Ip("192.0.2.7".into()), Format::Html)]
     #[case("/addresses/by%2Dhand", Page::Address("by-hand".into()), Format::Html)]
     fn paths(#[case] path: &str, #[case] page: Page, #[case] format: Format) {
         let route = Route::of(path).unwrap();
@@ -100,6 +131,8 @@ mod tests {
     #[rstest]
     #[case("/nothing")]
     #[case("/addresses/a/b")]
+    #[case("/claims/tenant-a")]
+    #[case("/ip/192.0.2.0/24")]
     #[case("/addresses/%ff")]
     fn no_pages(#[case] path: &str) {
         assert_eq!(Route::of(path), None);

@@ -3,8 +3,8 @@
 use jiff::Timestamp;
 
 use super::App;
+use crate::Visitor;
 use crate::view::Eye;
-use crate::{Scope, Visitor};
 
 /// What stands around a page.
 #[derive(Clone, Debug)]
@@ -47,7 +47,7 @@ impl Shell {
             section: "",
             search: String::new(),
             conflicts: 0,
-            as_of: Timestamp::now(),
+            as_of: app.now(),
             silent: None,
             token: String::new(),
             who: None,
@@ -83,17 +83,4 @@ impl Shell {
 /// A version of the index as a visitor hears of it: the same while nothing changed for them, and telling nothing else.
 pub fn token(app: &App, version: u64) -> String {
     app.0.assets.seal(version)
-}
-
-impl crate::world::World {
-    /// The version in which something last changed for this scope.
-    pub fn version_for(&self, scope: &Scope) -> u64 {
-        match scope {
-            Scope::All => self.version(),
-            Scope::Only(namespaces) => {
-                let own = namespaces.iter().map(|namespace| self.touched(namespace));
-                own.chain([self.touched("")]).max().unwrap_or(0)
-            }
-        }
-    }
 }

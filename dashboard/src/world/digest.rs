@@ -81,7 +81,7 @@ impl Room {
 /// What the overview says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Digest {
-    /// The version of the index it was made of.
+    /// The version of the index it was made of, as far as the scope sees it.
     pub version: u64,
     /// The counts.
     pub totals: Totals,
@@ -100,7 +100,7 @@ pub struct Digest {
 impl Digest {
     /// Counts what the scope sees.
     pub fn of(world: &World, scope: &Scope) -> Self {
-        let mut digest = Self { version: world.version(), ..Self::default() };
+        let mut digest = Self { version: world.version_for(scope), ..Self::default() };
         let mut handoffs: Vec<(Timestamp, &Arc<str>)> = Vec::new();
         for row in world.addresses().filter(|row| scope.sees_address(row)) {
             digest.totals.addresses += 1;

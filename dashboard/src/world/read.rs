@@ -238,6 +238,7 @@ pub fn pool(words: &mut Words, object: &DynamicObject) -> PoolRow {
         .map(|entries| entries.iter().filter_map(Value::as_str).collect())
         .unwrap_or_default();
     PoolRow {
+        namespace: words.one(text(object.metadata.namespace.as_ref())),
         name: words.one(text(object.metadata.name.as_ref())),
         ranges: merged(texts.iter().filter_map(|text| api::range(text)).collect()),
         texts: texts.into_iter().map(Into::into).collect(),

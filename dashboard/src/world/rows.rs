@@ -268,6 +268,8 @@ impl ServiceRow {
 /// An `IPAddressPool` of MetalLB.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PoolRow {
+    /// The object's namespace.
+    pub namespace: Arc<str>,
     /// The object's name.
     pub name: Arc<str>,
     /// The entries of `spec.addresses` as they stand.

@@ -2,6 +2,13 @@
 
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
+mod forms;
+mod hostile;
 mod invented;
+mod lists;
+mod pages;
+mod queries;
 mod rig;
 mod serving;
+mod stream;
+mod tenants;

@@ -11,7 +11,35 @@ use http_body_util::BodyExt;
 use serde_json::Value;
 use tower::ServiceExt;
 
-use crate::invented::Invented;
+use crate::invented::{Invented, NOW};
+
+/// Every page there is over the small cluster, without its form.
+pub const PAGES: [&str; 24] = [
+    "/overview",
+    "/addresses",
+    "/addresses/ip-203-0-113-7",
+    "/addresses/ip-203-0-113-8",
+    "/addresses/ip-203-0-113-9",
+    "/addresses/ip-203-0-113-41",
+    "/addresses/ip-203-0-113-50",
+    "/addresses/ip-192-168-99-4",
+    "/claims",
+    "/claims/tenant-a/web",
+    "/claims/tenant-a/vpn",
+    "/claims/tenant-c/mail",
+    "/claims/tenant-d/edge",
+    "/claims/tenant-e/api",
+    "/classes",
+    "/classes/public",
+    "/classes/partner",
+    "/services",
+    "/associations",
+    "/conflicts",
+    "/ip/203.0.113.7",
+    "/ip/203.0.113.60",
+    "/ip/198.51.100.3",
+    "/ip/10.9.9.9",
+];
 
 /// A dashboard over an invented cluster.
 pub struct Rig(pub Router);
@@ -43,7 +71,7 @@ impl Rig {
 
     pub fn with(cluster: Invented, flags: &[&str], scope: Scope) -> Self {
         let args = Args::parse_from(std::iter::once("x").chain(flags.iter().copied()));
-        let app = App::new(cluster.live(), &args);
+        let app = App::new(cluster.live(), &args).frozen(NOW.parse().unwrap());
         let pages = match scope {
             Scope::All => auth::open(web::pages(&app)),
             scope @ Scope::Only(_) => web::pages(&app).layer(axum::Extension(Visitor { scope, name: None })),

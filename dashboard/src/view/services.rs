@@ -1,0 +1,246 @@
+//! Services: every load balancer, and whoever has an IP past one, with where each IP comes from.
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use api::Ip;
+use serde::Serialize;
+
+use super::list::List;
+use super::why::sentence;
+use super::{Eye, Named, When};
+use crate::query::{BadQuery, Find, Paging, Params, Sort};
+use crate::world::{About, ServiceRow};
+
+/// Where an IP of a Service comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Origin {
+    /// It has an IP that it was not given.
+    Conflict,
+    /// It has none yet.
+    Waiting,
+    /// MetalLB gave it, and the ledger knows nothing of it.
+    Foreign,
+    /// MetalLB gave it, and the inventory wrote it down.
+    Observed,
+    /// By a claim.
+    Claimed,
+}
+
+impl Origin {
+    /// All of them.
+    pub const ALL: [Self; 5] = [Self::Claimed, Self::Observed, Self::Foreign, Self::Waiting, Self::Conflict];
+
+    /// The word for it.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Conflict => "conflict",
+            Self::Waiting => "waiting",
+            Self::Foreign => "foreign",
+            Self::Observed => "observed",
+            Self::Claimed => "claimed",
+        }
+    }
+
+    /// How it is coloured.
+    pub const fn tone(self) -> &'static str {
+        match self {
+            Self::Conflict => "bad",
+            Self::Waiting => "warn",
+            Self::Foreign | Self::Observed => "idle",
+            Self::Claimed => "ok",
+        }
+    }
+}
+
+impl std::fmt::Display for Origin {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.word())
+    }
+}
+
+/// One IP of a Service.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ServiceIp {
+    /// The IP.
+    pub address: String,
+    /// Where it comes from.
+    pub origin: Origin,
+    /// The name of its address object, if it may be seen.
+    pub name: Option<String>,
+    /// Whether it is taken by `spec.externalIPs`, past MetalLB.
+    pub external: bool,
+}
+
+/// One Service in a list.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ServiceItem {
+    /// Namespace and name.
+    #[serde(flatten)]
+    pub named: Named,
+    /// `spec.type`.
+    pub r#type: String,
+    /// The worst of its IPs, or that it has none.
+    pub origin: Origin,
+    /// Its IPs.
+    pub addresses: Vec<ServiceIp>,
+    /// The host name that its load balancer gave it.
+    pub hostname: Option<String>,
+    /// The claim it names.
+    pub claim: Option<Named>,
+    /// Whether that claim is there.
+    pub claim_there: bool,
+    /// Why it has no IP, or not the one it asks for, in the words of the driver.
+    pub why: Option<String>,
+    /// Its ports.
+    pub ports: String,
+    /// `spec.loadBalancerClass`.
+    pub load_balancer_class: Option<String>,
+    /// When it was made.
+    pub created: When,
+    /// Since when it is being deleted.
+    pub deleting: Option<When>,
+}
+
+/// The parameters of the list.
+pub const KNOWN: [&str; 6] = ["q", "namespace", "origin", "sort", "page", "limit"];
+
+/// Events of the driver on a Service that say what is in the way.
+const REFUSALS: [&str; 7] = [
+    "AssociationRejected",
+    "ClaimNotFound",
+    "ClaimNotBound",
+    "AddressConflict",
+    "AutoClaimBlocked",
+    "UnknownAnnotation",
+    "AllocationFailed",
+];
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum By {
+    Name,
+    Origin,
+    Claim,
+    Created,
+}
+
+const COLUMNS: [(&str, By); 4] =
+    [("service", By::Name), ("origin", By::Origin), ("claim", By::Claim), ("created", By::Created)];
+
+impl Eye<'_> {
+    /// Where an IP of a Service comes from, and the name of its address if it may be seen.
+    fn origin(&self, service: &ServiceRow, ip: Ip) -> (Origin, Option<String>) {
+        let Some(row) = self.world.addresses_on(ip).find(|row| row.is_valid()) else {
+            return (Origin::Foreign, None);
+        };
+        let name = Some(row).filter(|row| self.scope.sees_address(row)).map(|row| row.name.to_string());
+        let origin = if row.is_held_by(service) && row.observed {
+            Origin::Observed
+        } else if self.world.is_rightful(row, service) {
+            Origin::Claimed
+        } else {
+            Origin::Conflict
+        };
+        (origin, name)
+    }
+
+    /// The worst of the IPs of a Service.
+    fn worst(&self, row: &ServiceRow) -> Origin {
+        let ips = row.ingress.iter().chain(&row.external);
+        let origins = ips.map(|ip| self.origin(row, *ip).0);
+        let gets_a_name = row.hostname.is_some() && row.ingress.is_empty();
+        origins.min().unwrap_or(if gets_a_name { Origin::Foreign } else { Origin::Waiting })
+    }
+
+    /// One line of a list.
+    pub fn service_item(&self, row: &ServiceRow) -> ServiceItem {
+        let ip = |ip: &Ip| {
+            let (origin, name) = self.origin(row, *ip);
+            let external = !row.ingress.contains(ip);
+            ServiceIp { address: ip.to_string(), origin, name, external }
+        };
+        let origin = self.worst(row);
+        let mut addresses: Vec<_> = row.ingress.iter().map(ip).collect();
+        addresses.extend(row.external.iter().filter(|ip| !row.ingress.contains(ip)).map(ip));
+        let told = matches!(origin, Origin::Waiting | Origin::Conflict).then(|| self.told(row)).flatten();
+        ServiceItem {
+            named: (&row.key).into(),
+            r#type: row.kind.to_string(),
+            origin,
+            addresses,
+            hostname: row.hostname.as_ref().map(ToString::to_string),
+            claim: row.claim.as_ref().map(Named::from),
+            claim_there: row.claim.as_ref().is_some_and(|claim| self.world.claim(claim).is_some()),
+            why: told,
+            ports: row.ports.to_string(),
+            load_balancer_class: row.lb_class.as_ref().map(ToString::to_string),
+            created: self.when(row.created),
+            deleting: row.deleting.map(|at| self.when(at)),
+        }
+    }
+
+    /// What the driver said last of what is in the way, or what can be seen of it.
+    fn told(&self, row: &ServiceRow) -> Option<String> {
+        let events = self.world.events_about(About::Service, &row.key.namespace, &row.key.name);
+        let event = events.iter().find(|event| REFUSALS.contains(&&*event.reason));
+        if let Some(event) = event {
+            return Some(sentence(&event.note));
+        }
+        let claim = row.claim.as_ref()?;
+        match self.world.claim(claim) {
+            None => Some(format!("Claim {} does not exist in its namespace.", claim.name)),
+            Some(claim) => self.why(claim).map(|why| format!("Its claim waits. {}", why.cause)),
+        }
+    }
+}
+
+/// The list that a query asks for.
+///
+/// # Errors
+/// When the query cannot be understood.
+pub fn list(eye: &Eye, params: &Params, paging: Paging) -> Result<List<ServiceItem>, BadQuery> {
+    let find = params.get("q").map(Find::of);
+    let namespace = params.get("namespace");
+    let origins: Vec<_> = Origin::ALL.into_iter().map(|origin| (origin.word(), origin)).collect();
+    let origin = params.one_of("origin", &origins)?;
+    let sort = Sort::read(params, &COLUMNS, Sort { by: By::Name, down: false })?;
+    let takes = |row: &&Arc<ServiceRow>| {
+        !row.placeholder
+            && eye.scope.sees(&row.key.namespace)
+            && namespace.is_none_or(|namespace| &*row.key.namespace == namespace)
+            && find.as_ref().is_none_or(|find| finds(row, find))
+            && origin.is_none_or(|origin| eye.worst(row) == origin)
+    };
+    let mut rows: Vec<(Origin, &Arc<ServiceRow>)> = Vec::new();
+    for row in eye.world.services().filter(takes) {
+        // Only looked up where the order needs it.
+        let origin = if sort.by == By::Origin { eye.worst(row) } else { Origin::Claimed };
+        rows.push((origin, row));
+    }
+    let matched = rows.len();
+    let page = paging.cut(rows, |a, b| compare(sort, a, b));
+    let items = page.into_iter().map(|(_, row)| eye.service_item(row)).collect();
+    Ok(List::of(eye.digest.totals.services, matched, paging, items))
+}
+
+fn finds(row: &ServiceRow, find: &Find) -> bool {
+    if find.range().is_some() {
+        return row.ingress.iter().chain(&row.external).any(|ip| find.has_ip(*ip));
+    }
+    let claim = || row.claim.as_ref().is_some_and(|claim| find.has_named(&claim.namespace, &claim.name));
+    find.has_named(&row.key.namespace, &row.key.name) || claim()
+}
+
+fn compare(sort: Sort<By>, a: &(Origin, &Arc<ServiceRow>), b: &(Origin, &Arc<ServiceRow>)) -> Ordering {
+    let by_column = match sort.by {
+        By::Name => Ordering::Equal,
+        By::Origin => a.0.cmp(&b.0),
+        By::Claim => b.1.claim.is_some().cmp(&a.1.claim.is_some()).then_with(|| a.1.claim.cmp(&b.1.claim)),
+        By::Created => b.1.created.cmp(&a.1.created),
+    };
+    let order = by_column.then_with(|| a.1.key.cmp(&b.1.key));
+    if sort.down { order.reverse() } else { order }
+}

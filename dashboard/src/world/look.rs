@@ -1,0 +1,130 @@
+//! What is asked of the index. No look-up walks what it does not return.
+
+use std::sync::Arc;
+
+use api::{Ip, wellknown};
+
+use super::World;
+use super::rows::{About, AddressRow, ClaimRow, ClassRow, EventRow, Key, PoolRow, ServiceRow};
+
+impl World {
+    /// The address of that name.
+    pub fn address(&self, name: &str) -> Option<&Arc<AddressRow>> {
+        self.addresses.get(name)
+    }
+
+    /// All addresses, in the order of their IPs; those whose text is none come first.
+    pub fn addresses(&self) -> impl DoubleEndedIterator<Item = &Arc<AddressRow>> {
+        self.by_ip.values()
+    }
+
+    /// How many addresses there are.
+    pub fn address_count(&self) -> usize {
+        self.addresses.len()
+    }
+
+    /// The addresses of one IP: more than one only if two objects carry it.
+    pub fn addresses_on(&self, ip: Ip) -> impl Iterator<Item = &Arc<AddressRow>> {
+        self.addresses_between(ip, ip)
+    }
+
+    /// The addresses from one IP to another, both included.
+    pub fn addresses_between(&self, first: Ip, last: Ip) -> impl Iterator<Item = &Arc<AddressRow>> {
+        let from = (Some(first), Arc::clone(&self.nothing));
+        let rows = self.by_ip.range(from..).map(|(_, row)| row);
+        rows.take_while(move |row| row.ip.is_some_and(|ip| ip <= last))
+    }
+
+    /// The IPs from one to another that Services show, with those Services.
+    pub fn shown_between(&self, first: Ip, last: Ip) -> impl Iterator<Item = (Ip, &[Key])> {
+        self.on_ip.range(first..=last).map(|(ip, keys)| (*ip, keys.as_slice()))
+    }
+
+    /// The Services that have an IP, by MetalLB or by `spec.externalIPs`.
+    pub fn services_on(&self, ip: Ip) -> impl Iterator<Item = &Arc<ServiceRow>> {
+        self.on_ip.get(&ip).into_iter().flatten().filter_map(|key| self.services.get(key))
+    }
+
+    /// The claim of that key.
+    pub fn claim(&self, key: &Key) -> Option<&Arc<ClaimRow>> {
+        self.claims.get(key)
+    }
+
+    /// All claims, by namespace and name.
+    pub fn claims(&self) -> impl Iterator<Item = &Arc<ClaimRow>> {
+        self.claims.values()
+    }
+
+    /// The claims of one namespace.
+    pub fn claims_of(&self, namespace: &str) -> impl Iterator<Item = &Arc<ClaimRow>> {
+        let claims = self.claims.range(Key::new(namespace, "")..).map(|(_, row)| row);
+        claims.take_while(move |row| &*row.key.namespace == namespace)
+    }
+
+    /// The addresses that name a claim of this namespace and name, whatever its uid.
+    pub fn addresses_of(&self, claim: &Key) -> impl Iterator<Item = &Arc<AddressRow>> {
+        let names = self.ties.get(claim).map_or(&[][..], |ties| &ties.addresses);
+        names.iter().filter_map(|name| self.addresses.get(name))
+    }
+
+    /// The Services that name a claim.
+    pub fn services_of(&self, claim: &Key) -> impl Iterator<Item = &Arc<ServiceRow>> {
+        let keys = self.ties.get(claim).map_or(&[][..], |ties| &ties.services);
+        keys.iter().filter_map(|key| self.services.get(key))
+    }
+
+    /// The Service of that key.
+    pub fn service(&self, key: &Key) -> Option<&Arc<ServiceRow>> {
+        self.services.get(key)
+    }
+
+    /// All Services that have to do with addresses, placeholders among them.
+    pub fn services(&self) -> impl Iterator<Item = &Arc<ServiceRow>> {
+        self.services.values()
+    }
+
+    /// The class of that name.
+    pub fn class(&self, name: &str) -> Option<&Arc<ClassRow>> {
+        self.classes.get(name)
+    }
+
+    /// All classes by name.
+    pub fn classes(&self) -> impl Iterator<Item = &Arc<ClassRow>> {
+        self.classes.values()
+    }
+
+    /// The pool of that name.
+    pub fn pool(&self, name: &str) -> Option<&Arc<PoolRow>> {
+        self.pools.get(name)
+    }
+
+    /// All pools by name.
+    pub fn pools(&self) -> impl Iterator<Item = &Arc<PoolRow>> {
+        self.pools.values()
+    }
+
+    /// The pool that contains an IP.
+    pub fn pool_of(&self, ip: Ip) -> Option<&Arc<PoolRow>> {
+        self.pools.values().find(|pool| pool.contains(ip))
+    }
+
+    /// The classes that draw from a pool.
+    pub fn classes_of(&self, pool: &str) -> impl Iterator<Item = &Arc<ClassRow>> {
+        self.classes.values().filter(move |class| class.pool.as_deref() == Some(pool))
+    }
+
+    /// The events about an object, newest first.
+    pub fn events_about(&self, about: About, namespace: &str, name: &str) -> Vec<&EventRow> {
+        self.events.about(about, namespace, name)
+    }
+
+    /// Whether placeholders are in this namespace.
+    pub fn is_placeholder_namespace(&self, namespace: &str) -> bool {
+        self.placeholders == namespace
+    }
+
+    /// Whether the driver of MetalLB serves this class.
+    pub fn is_metallbs(class: &ClassRow) -> bool {
+        &*class.provisioner == wellknown::driver::PROVISIONER
+    }
+}

@@ -1,0 +1,207 @@
+//! Which lines a query finds, and where an IP stands.
+
+use rstest::rstest;
+use serde_json::Value;
+
+use crate::invented::{Invented, small};
+use crate::rig::Rig;
+
+async fn found(path: &str, name: impl Fn(&Value) -> String) -> String {
+    let (list, query) = path.split_once('?').unwrap_or((path, ""));
+    let json = Rig::of(small()).get(&format!("{list}.json?{query}")).await.json();
+    let items = json["items"].as_array().unwrap_or_else(|| panic!("{json}"));
+    items.iter().map(name).collect::<Vec<_>>().join(" ")
+}
+
+fn last(address: &str) -> String {
+    address.rsplit(['.']).next().unwrap().to_owned()
+}
+
+#[rstest]
+#[case::all("", "4 7 8 9 10 20 41 50 2001:db8::1f")]
+#[case::one_ip("q=203.0.113.7", "7")]
+#[case::a1_another_spelling("q=2001:DB8:0::1F", "2001:db8::1f")]
+#[case::a2_mapped("q=::ffff:203.0.113.7", "7")]
+#[case::cidr("q=203.0.113.8/29", "8 9 10")]
+#[case::range("q=203.0.113.8-203.0.113.20", "8 9 10 20")]
+#[case::service("q=web-v2", "7")]
+#[case::claim("q=tenant-a/", "7 8 41")]
+#[case::claim_of_a_namespace("q=tenant-c/mail", "20 2001:db8::1f")]
+#[case::namespace("namespace=tenant-b", "9 50")]
+#[case::class("class=internal", "4")]
+#[case::phase("phase=Released", "9 50")]
+#[case::state("state=released", "9")]
+#[case::family("family=ipv6", "2001:db8::1f")]
+#[case::two_filters("family=IPv4&state=reserved", "8 20")]
+#[case::sorted_by_service("sort=service&state=attached", "7")]
+#[case::sorted_backwards("sort=-address&limit=3", "2001:db8::1f 50 41")]
+#[case::second_page("limit=4&page=2", "10 20 41 50")]
+#[case::past_the_end("page=99", "")]
+#[case::nothing("q=no-such-thing", "")]
+#[tokio::test]
+async fn addresses(#[case] query: &str, #[case] expected: &str) {
+    let text = |item: &Value| last(item["address"].as_str().unwrap());
+    assert_eq!(found(&format!("/addresses?{query}"), text).await, expected);
+}
+
+/// One line for each gap, never one for each IP, also of a /64.
+#[rstest]
+#[case::of_a_class("class=internal&gaps=1", "192.168.40.10-192.168.40.29=20 192.168.99.4")]
+#[case::between("q=203.0.113.6/30&gaps=1", "203.0.113.4-203.0.113.6=3 203.0.113.7")]
+#[case::of_a_family(
+    "family=IPv6&gaps=1",
+    "2001:db8::-2001:db8::1e=31 2001:db8::1f 2001:db8::20-2001:db8::ffff:ffff:ffff:ffff=18446744073709551584"
+)]
+#[case::a_state_has_no_gaps("state=released&gaps=1", "203.0.113.9")]
+#[tokio::test]
+async fn gaps(#[case] query: &str, #[case] expected: &str) {
+    let text = |item: &Value| match item["from"].as_str() {
+        Some(from) => format!("{from}-{}={}", item["to"].as_str().unwrap(), item["free"].as_str().unwrap()),
+        None => item["address"].as_str().unwrap().to_owned(),
+    };
+    assert_eq!(found(&format!("/addresses?{query}"), text).await, expected);
+}
+
+#[rstest]
+#[case::all(
+    "",
+    "tenant-a/spare tenant-a/vpn tenant-a/web tenant-c/mail tenant-d/db tenant-d/edge tenant-e/api"
+)]
+#[case::waiting_first("sort=phase&limit=2", "tenant-d/edge tenant-e/api")]
+#[case::by_ip("q=203.0.113.41", "tenant-a/vpn")]
+#[case::by_service("q=web-v2", "tenant-a/web")]
+#[case::pending("phase=pending", "tenant-d/edge tenant-e/api")]
+#[case::dual("family=Dual", "tenant-c/mail")]
+#[case::class("class=partner", "tenant-d/edge")]
+#[tokio::test]
+async fn claims(#[case] query: &str, #[case] expected: &str) {
+    let text =
+        |item: &Value| format!("{}/{}", item["namespace"].as_str().unwrap(), item["name"].as_str().unwrap());
+    assert_eq!(found(&format!("/claims?{query}"), text).await, expected);
+}
+
+#[rstest]
+#[case::all("", "web-v2=claimed lb-copy=conflict legacy=observed cloudy=foreign stuck=waiting")]
+#[case::worst_first("sort=origin&limit=2", "lb-copy=conflict stuck=waiting")]
+#[case::foreign("origin=foreign", "cloudy=foreign")]
+#[case::by_ip("q=203.0.113.0/24", "web-v2=claimed lb-copy=conflict legacy=observed")]
+#[case::by_claim("q=tenant-e/api", "stuck=waiting")]
+#[tokio::test]
+async fn services(#[case] query: &str, #[case] expected: &str) {
+    let text =
+        |item: &Value| format!("{}={}", item["name"].as_str().unwrap(), item["origin"].as_str().unwrap());
+    assert_eq!(found(&format!("/services?{query}"), text).await, expected);
+}
+
+#[rstest]
+#[case::newest_first("", "7:web-v2 20:mx-old 2001:db8::1f:mx-old")]
+#[case::current("state=current", "7:web-v2")]
+#[case::at_a_moment("at=2026-11-30T13:00:00Z", "20:mx-old 2001:db8::1f:mx-old")]
+#[case::at_a_moment_without_zone("at=2026-11-30T14:02:20", "7:web-v2")]
+#[case::of_an_ip("q=203.0.113.20", "20:mx-old")]
+#[tokio::test]
+async fn associations(#[case] query: &str, #[case] expected: &str) {
+    let text = |item: &Value| {
+        format!("{}:{}", last(item["address"].as_str().unwrap()), item["service"]["name"].as_str().unwrap())
+    };
+    assert_eq!(found(&format!("/associations?{query}"), text).await, expected);
+}
+
+/// Any IP is answered for.
+#[rstest]
+#[case::attached("203.0.113.7", "is attached to Service tenant-a/web-v2, by claim tenant-a/web.")]
+#[case::reserved(
+    "203.0.113.8",
+    "is reserved for claim tenant-a/spare and attached to nothing; a placeholder holds it."
+)]
+#[case::released(
+    "203.0.113.9",
+    "was released by claim tenant-b/old, which is gone, and is kept; a placeholder holds it."
+)]
+#[case::available("203.0.113.10", "is nobody's: the next claim that fits gets it; a placeholder holds it.")]
+#[case::conflict("203.0.113.41", "is in conflict: Service tenant-b/lb-copy has it, and was not given it.")]
+#[case::observed("203.0.113.50", "is with Service tenant-b/legacy, which no claim covers.")]
+#[case::free("203.0.113.60", "is free: pool public has it, and class public draws from it.")]
+#[case::free_of_a_64("2001:db8::abcd", "is free: pool public has it, and class public draws from it.")]
+#[case::foreign("198.51.100.3", "is with Service tenant-d/cloudy, and no address is written down for it.")]
+#[case::lost(
+    "192.168.99.4",
+    "is lost: no pool contains it any more. Put it back into a pool, and everything is as before."
+)]
+#[case::of_no_pool("10.9.9.9", "is in no pool of MetalLB, and nobody has it.")]
+#[tokio::test]
+async fn ips(#[case] ip: &str, #[case] expected: &str) {
+    let json = Rig::of(small()).get(&format!("/ip/{ip}.json")).await.json();
+    assert_eq!(json["sentence"], expected);
+}
+
+/// What is counted adds up: every address of the pool is in one piece of the bar.
+#[tokio::test]
+async fn the_bar_adds_up() {
+    let json = Rig::of(small()).get("/overview.json").await.json();
+    for room in json["room"].as_array().unwrap() {
+        let count = |field: &str| room[field].as_str().unwrap().parse::<u128>().unwrap();
+        let pieces: u128 = ["attached", "reserved", "conflict", "other", "free"].map(count).iter().sum();
+        assert_eq!(pieces, count("size"), "{room}");
+    }
+    let public = &json["room"][2];
+    assert_eq!((&public["class"], &public["family"]), (&"public".into(), &"IPv4".into()), "{json}");
+    let counts =
+        ["attached", "reserved", "conflict", "other", "free"].map(|field| public[field].as_str().unwrap());
+    assert_eq!(counts, ["2", "4", "1", "0", "57"]);
+}
+
+/// An IP that is with a stranger is a conflict before the ledger says so.
+#[tokio::test]
+async fn l2_a_conflict_is_shown_before_the_ledger_says_so() {
+    let mut cluster = Invented::default();
+    cluster.pool("public", &["192.0.2.0/29"], false);
+    cluster.class("public", "public", None);
+    cluster.claim("tenant-a", "web", "public", &["192.0.2.1"], 90);
+    cluster.reserved("192.0.2.1", "public", "Bound", Some(("tenant-a", "web")), 90);
+    cluster.service("tenant-b", "thief", &["192.0.2.1"], serde_json::json!({}), 5);
+    let json = Rig::of(cluster).get("/conflicts.json").await.json();
+    assert_eq!((&json["total"], &json["items"][0]["recorded"]), (&1.into(), &false.into()), "{json}");
+    assert_eq!(json["items"][0]["heldBy"][0]["service"]["name"], "thief");
+}
+
+/// The command names what is to go, and nothing else.
+#[rstest]
+#[case::pin(serde_json::json!({"metallb.io/loadBalancerIPs": "192.0.2.1"}), &["192.0.2.1"], &[],
+    r#"{"metadata":{"annotations":{"metallb.io/loadBalancerIPs":null}},"spec":{"type":"ClusterIP"}}"#)]
+#[case::old_pin(serde_json::json!({"metallb.universe.tf/loadBalancerIPs": "192.0.2.1"}), &["192.0.2.1"], &[],
+    r#"{"metadata":{"annotations":{"metallb.universe.tf/loadBalancerIPs":null}},"spec":{"type":"ClusterIP"}}"#)]
+#[case::external_ips(serde_json::json!({}), &[], &["192.0.2.1", "198.51.100.9"], r#"{"spec":{"externalIPs":["198.51.100.9"]}}"#)]
+#[case::the_only_external_ip(serde_json::json!({}), &[], &["192.0.2.1"], r#"{"spec":{"externalIPs":null}}"#)]
+#[tokio::test]
+async fn conflicts_end_by(
+    #[case] annotations: Value,
+    #[case] ingress: &[&str],
+    #[case] external: &[&str],
+    #[case] patch: &str,
+) {
+    let mut cluster = Invented::default();
+    cluster.pool("public", &["192.0.2.0/29"], false);
+    cluster.class("public", "public", None);
+    cluster.claim("tenant-a", "web", "public", &["192.0.2.1"], 90);
+    cluster.address("192.0.2.1", "public", "Conflict", Some(("tenant-a", "web")), 90, |_| ());
+    cluster.taker("tenant-b", "thief", ingress, external, annotations);
+    let json = Rig::of(cluster).get("/conflicts.json").await.json();
+    let line = json["items"][0]["heldBy"][0]["command"]["line"].as_str().unwrap_or_else(|| panic!("{json}"));
+    assert_eq!(line, format!("kubectl -n tenant-b patch service thief --type=merge -p '{patch}'"));
+}
+
+/// Why a claim waits, and what ends it.
+#[rstest]
+#[case::refused_class(
+    "tenant-d/edge",
+    "Class partner is refused: IPAddressPool metallb-system/partner-net gives"
+)]
+#[case::h6_no_default("tenant-e/api", "spec.className is not set")]
+#[tokio::test]
+async fn why_claims_wait(#[case] claim: &str, #[case] expected: &str) {
+    let json = Rig::of(small()).get(&format!("/claims/{claim}.json")).await.json();
+    let cause = json["why"]["cause"].as_str().unwrap();
+    assert!(cause.starts_with(expected), "{cause}");
+    assert!(json["why"]["remedy"].as_str().is_some_and(|remedy| !remedy.is_empty()), "{json}");
+}
