@@ -71,9 +71,14 @@ pub(super) fn hold(index: &Index, unit: &Unit, address: &Arc<IPAddress>, moment:
         // One that is being deleted has to go before another of its name can come. And a Service of the claim that
         // has the address already (it was adopted) is about to be associated.
         let claimant =
-            index.services_of_ip(ip).any(|service| unit.owns(address) && service.claim() == unit.key);
-        if placeholders.is_empty() && !claimant {
-            arm(index, unit, address, &hold_key(index, unit, moment), None, plan);
+            index.services_of_ip(ip).find(|service| unit.owns(address) && service.claim() == unit.key);
+        match claimant {
+            // It will not be associated any more; who keeps it from going is nobody of ours.
+            Some(leaver) if leaver.is_deleting() => tell_held_by_other(address, leaver, moment, plan),
+            None if placeholders.is_empty() => {
+                arm(index, unit, address, &hold_key(index, unit, moment), None, plan);
+            }
+            _ => {}
         }
         return;
     };
@@ -118,8 +123,7 @@ fn tell_held(
         );
         edit.held_again(moment.now);
     } else if let Some(other) = index.services_of_ip(ip).find(|service| !index.is_placeholder(service)) {
-        let message = format!("Service {} has the address", View::key(&**other));
-        edit.condition(types::HELD, false, "HeldByOther", &message, moment.now);
+        return tell_held_by_other(address, other, moment, plan);
     } else if index.pool_containing(&[ip]).is_none() {
         let message = format!("no IPAddressPool contains {ip}; put it back into a pool");
         edit.condition(types::HELD, false, "NoPool", &message, moment.now);
@@ -129,6 +133,15 @@ fn tell_held(
         let message = format!("MetalLB has not assigned the address to placeholder {name}");
         edit.condition(types::HELD, false, "NotAssigned", &message, moment.now);
     }
+    if let Some(action) = edit.action() {
+        plan.push(action);
+    }
+}
+
+fn tell_held_by_other(address: &Arc<IPAddress>, other: &Arc<Service>, moment: &Moment, plan: &mut Plan) {
+    let mut edit = Edit::of(address);
+    let message = format!("Service {} has the address", View::key(&**other));
+    edit.condition(types::HELD, false, "HeldByOther", &message, moment.now);
     if let Some(action) = edit.action() {
         plan.push(action);
     }

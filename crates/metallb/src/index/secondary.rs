@@ -179,6 +179,7 @@ impl Index {
         if rekeyed || new.is_none_or(|service| !service.ingress().is_empty() || !self.is_heeded(service)) {
             old.or(new).map(|service| self.failures.remove(service.object_uid()));
         }
+        self.note_lost_reservation(old, new);
         if new.is_none() {
             old.map(|service| self.fights.remove(service.object_uid()));
         }

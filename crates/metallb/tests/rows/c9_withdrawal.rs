@@ -1,9 +1,12 @@
 //! Contract §9: when a placeholder is withdrawn that no reservation needs any more.
 
+use std::sync::Arc;
+
 use api::ClaimKey;
+use k8s_openapi::api::core::v1::Service;
 use kube::ResourceExt;
 use metallb::{Driver, Key};
-use plan::{Action, Brain, Change, Kind, Moment, Ref};
+use plan::{Action, Brain, Change, Kind, Moment, Object, Ref};
 use serde_json::json;
 
 use crate::world::build::{IP, Setup, address_ref, claim};
@@ -44,4 +47,28 @@ fn c9_20_a_placeholder_is_withdrawn_only_after_a_live_look_at_its_address() {
         "{:#?}",
         plan.actions
     );
+}
+
+/// MetalLB's reason was heard before the version that still shows the IP, and forgotten with it.
+#[test]
+fn c9_21_a_reservation_that_lost_its_ip_does_not_queue() {
+    let mut world = Setup::roomy().empty(Pace::Eager);
+    world.metallb.down = true;
+    world.create(claim("tenant-a", "web-ip", json!({})));
+    world.settle();
+    let mut driver = Driver::new(world.config.clone());
+    for kind in [Kind::Class, Kind::Address, Kind::Claim, Kind::Service, Kind::Namespace, Kind::Pool] {
+        driver.apply(Change::Replaced(kind, world.server.all(kind).cloned().collect()));
+    }
+    let waiting = world.placeholders().remove(0);
+    let version: u64 = waiting.resource_version().unwrap().parse().unwrap();
+    for (later, ingress) in [(1, json!([{ "ip": IP }])), (2, json!([]))] {
+        let mut service = Service::clone(&waiting);
+        service.metadata.resource_version = Some((version + later).to_string());
+        service.status = serde_json::from_value(json!({ "loadBalancer": { "ingress": ingress } })).unwrap();
+        driver.apply(Change::Applied(Object::Service(Arc::new(service))));
+    }
+    let moment = Moment { now: world.server.now(), entropy: 1 };
+    let plan = driver.decide(&Key::Claim(ClaimKey::new("tenant-a", "web-ip")), &moment);
+    assert!(plan.actions.iter().any(|action| matches!(action, Action::Delete { .. })), "{:#?}", plan.actions);
 }
