@@ -56,6 +56,13 @@ pub fn is_rightful(server: &Server, config: &Config, address: &IPAddress, holder
     })
 }
 
+/// Whether the holder cannot go before the driver lets it: a placeholder, or a Service with the driver's finalizer.
+pub fn is_kept(server: &Server, config: &Config, holder: &ServiceKey) -> bool {
+    let Some(Object::Service(service)) = server.get(&Ref::service(holder)) else { return true };
+    let finalizer = service.finalizers().iter().any(|name| name == driver::HANDOFF);
+    finalizer || !config.hold_on_delete || holder.namespace == config.placeholder_namespace
+}
+
 /// Whether the Service is a placeholder of the driver's.
 pub fn is_placeholder(config: &Config, service: &Service) -> bool {
     service.namespace().as_deref() == Some(&config.placeholder_namespace)

@@ -108,7 +108,8 @@ fn look(env: &mut Env, address: &IPAddress) -> Option<(&'static str, String)> {
     let id = (address.key(), address.metadata.uid.clone().unwrap_or_default());
     if env.law.is_excused(&id.0) {
         // Nobody can do anything but wait: what was broken is mended, if it can be.
-        if env.quiet && wrong.is_none() && !holders.is_empty() && !env.metallb.down {
+        let fast = holders.iter().all(|holder| holders::is_kept(&env.server, &env.config, holder));
+        if env.quiet && wrong.is_none() && !holders.is_empty() && fast && !env.metallb.down {
             env.law.excused.remove(&id.0);
         }
         return None;
