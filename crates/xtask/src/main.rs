@@ -41,6 +41,7 @@ commands! {
     Start => up::Start,
     Stop => up::Stop,
     Up => up::Up,
+    Screenshots => verify::Screenshots,
     Verify => verify::Args,
 }
 

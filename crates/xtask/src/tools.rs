@@ -1,29 +1,43 @@
 //! Other programs: running them, and saying which one is missing and how to get it.
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::process::Command;
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context as _, bail, ensure};
 
 use crate::workspace;
 
 /// A program that a check cannot do without.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Tool {
     /// The C compiler, which links every test and builds the cryptography.
     Cc,
     /// The Go toolchain, which builds the control plane.
     Go,
+    /// What runs the driver of the browser.
+    Node,
+    /// What brings that driver.
+    Npm,
+    /// The browser that looks at the dashboard.
+    Chromium,
 }
 
+/// What tests in a browser need besides the control plane.
+pub const BROWSER: &[Tool] = &[Tool::Go, Tool::Node, Tool::Npm, Tool::Chromium];
+
 impl Tool {
-    const ALL: [Self; 2] = [Self::Cc, Self::Go];
+    #[cfg(test)]
+    const ALL: [Self; 5] = [Self::Cc, Self::Go, Self::Node, Self::Npm, Self::Chromium];
 
     const fn program(self) -> &'static str {
         match self {
             Self::Cc => "cc",
             Self::Go => "go",
+            Self::Node => "node",
+            Self::Npm => "npm",
+            Self::Chromium => "chromium",
         }
     }
 
@@ -32,28 +46,38 @@ impl Tool {
         match self {
             Self::Cc => &["gcc", "libc6-dev"],
             Self::Go => &[],
+            Self::Node => &["nodejs"],
+            Self::Npm => &["npm"],
+            Self::Chromium => &["chromium"],
         }
     }
 
     fn way_out(self) -> String {
         match self {
             Self::Go => "install Go 1.26 or later from https://go.dev/dl/".to_owned(),
-            Self::Cc => format!("on Debian: apt-get install {}", self.packages().join(" ")),
+            Self::Cc | Self::Node | Self::Npm | Self::Chromium => {
+                format!("on Debian: apt-get install {}", self.packages().join(" "))
+            }
         }
     }
 }
 
-/// Installs what is missing where that is possible without asking, and says what is not.
-pub fn preflight() -> anyhow::Result<()> {
+/// Installs which of these are missing where that is possible without asking, and says which are still.
+pub fn preflight(tools: &[Tool]) -> anyhow::Result<()> {
     let manifest = workspace::root().join("Cargo.toml");
     ensure!(manifest.is_file(), "{} is gone: this program belongs to another checkout", manifest.display());
-    let missing: Vec<Tool> = Tool::ALL.into_iter().filter(|tool| find(tool.program()).is_none()).collect();
+    let missing: BTreeSet<Tool> =
+        tools.iter().copied().filter(|tool| find(tool.program()).is_none()).collect();
     let packages: Vec<&str> = missing.iter().flat_map(|tool| tool.packages()).copied().collect();
     if !packages.is_empty() && is_root() && find("apt-get").is_some() {
         println!("installing {}", packages.join(" "));
-        let mut install = Command::new("apt-get");
-        install.args(["install", "--yes", "--no-install-recommends"]).args(&packages);
-        if let Err(error) = run(install.env("DEBIAN_FRONTEND", "noninteractive")) {
+        // A machine that was never asked has no list of packages, or one of packages that are gone.
+        let outcome = run(Command::new("apt-get").args(["update", "--quiet=2"])).and_then(|()| {
+            let mut install = Command::new("apt-get");
+            install.args(["install", "--yes", "--quiet=2", "--no-install-recommends"]).args(&packages);
+            run(install.env("DEBIAN_FRONTEND", "noninteractive"))
+        });
+        if let Err(error) = outcome {
             println!("warning: {error:#}");
         }
     }
@@ -77,16 +101,6 @@ pub fn all_present(tools: &[Tool]) -> anyhow::Result<()> {
 pub fn find(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     std::env::split_paths(&path).map(|dir| dir.join(program)).find(|file| file.is_file())
-}
-
-/// The folder of what is built once and kept, the one that devcluster keeps its binaries in.
-pub fn cache() -> anyhow::Result<PathBuf> {
-    let given = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).filter(|dir| dir.is_absolute());
-    let base = match given {
-        Some(dir) => dir,
-        None => PathBuf::from(std::env::var_os("HOME").context("HOME is not set")?).join(".cache"),
-    };
-    Ok(base.join("address-controller-devcluster"))
 }
 
 /// The cargo that runs us.

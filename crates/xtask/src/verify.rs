@@ -3,6 +3,7 @@
 mod deny;
 mod e2e;
 mod parts;
+mod screenshots;
 
 use std::time::{Duration, Instant};
 
@@ -10,6 +11,7 @@ use clap::builder::PossibleValuesParser;
 
 use crate::tools;
 use parts::{PARTS, Part};
+pub use screenshots::Args as Screenshots;
 
 /// Run every check: all of them, in order, also after one has failed.
 #[derive(clap::Args)]
@@ -40,7 +42,8 @@ impl Args {
             }
             return Ok(());
         }
-        tools::preflight()?;
+        let needs: Vec<_> = self.wanted().flat_map(|part| part.needs).copied().collect();
+        tools::preflight(&needs)?;
         let outcomes = self.run_parts();
         summarize(&outcomes);
         if outcomes.iter().any(|outcome| !outcome.passed) {
@@ -50,10 +53,14 @@ impl Args {
         Ok(())
     }
 
-    fn run_parts(&self) -> Vec<Outcome> {
+    fn wanted(&self) -> impl Iterator<Item = &'static Part> {
         let wanted = |part: &&Part| self.only.is_empty() || self.only.iter().any(|name| name == part.name);
+        PARTS.iter().filter(wanted)
+    }
+
+    fn run_parts(&self) -> Vec<Outcome> {
         let mut outcomes = Vec::new();
-        for part in PARTS.iter().filter(wanted) {
+        for part in self.wanted() {
             let outcome = run(part);
             let stop = self.fail_fast && !outcome.passed;
             outcomes.push(outcome);

@@ -36,7 +36,7 @@ use std::sync::LazyLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use devcluster::proxy::Proxy;
-use devcluster::{Cluster, Controller, Controllers, Process, RunOptions};
+use devcluster::{Cluster, Controller, Controllers, Dashboard, DashboardOptions, Process, RunOptions};
 use tokio::runtime::Runtime;
 use tokio::sync::{OnceCell, Semaphore, SemaphorePermit, watch};
 
@@ -168,6 +168,13 @@ impl Rig {
             leader_elect: self.setup.leader_elect,
         };
         self.cluster.run_controller(&self.controllers, controller, options).await.unwrap()
+    }
+
+    /// Runs a dashboard under a name of its own, with these flags; its chart has to be installed.
+    pub async fn dashboard(&self, name: &str, args: &[&str]) -> Dashboard {
+        let args = args.iter().map(ToString::to_string).collect();
+        let options = DashboardOptions { name: name.to_owned(), args, ..DashboardOptions::default() };
+        self.cluster.run_dashboard(&self.controllers, options).await.unwrap()
     }
 
     /// The proxy between a controller and the API server, if the setup asked for one.

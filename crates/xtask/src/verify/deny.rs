@@ -24,7 +24,7 @@ fn installed() -> anyhow::Result<PathBuf> {
     if let Some(path) = tools::find("cargo-deny") {
         return Ok(path);
     }
-    let root = tools::cache()?.join(format!("cargo-deny-{VERSION}"));
+    let root = devcluster::cache_folder()?.join(format!("cargo-deny-{VERSION}"));
     let binary = root.join("bin/cargo-deny");
     if !binary.is_file() {
         println!("building cargo-deny {VERSION} (only the first run does; some minutes)");

@@ -1,4 +1,4 @@
-//! The end-to-end part: all tests at once, and those for which the machine was too slow once more, each by itself.
+//! The end-to-end parts: all tests at once, and those for which the machine was too slow once more, each by itself.
 //!
 //! A test that waits gives up after a deadline. On two cores with ten control planes a deadline can run out though nothing is
 //! wrong, so a test that failed *only* because a wait ran out may try again, once and alone, and is named as slow in the
@@ -15,11 +15,20 @@ use crate::workspace;
 /// More than these are not bad luck.
 const SLOW_AT_MOST: usize = 3;
 
-/// Runs them.
+/// Runs those of the controllers.
 pub fn run() -> anyhow::Result<()> {
     // All begin at once, and the rig says how many work at a time on which control plane: else those that take turns
     // on one of their own stand in the way of all that come after them.
-    let (passed, output) = test(&["--test-threads=1000"])?;
+    run_binary("e2e", &["--test-threads=1000"])
+}
+
+/// Runs those of the dashboard, which take turns by themselves.
+pub fn browser() -> anyhow::Result<()> {
+    run_binary("browser", &[])
+}
+
+fn run_binary(binary: &str, args: &[&str]) -> anyhow::Result<()> {
+    let (passed, output) = test(binary, args)?;
     if passed {
         return Ok(());
     }
@@ -30,18 +39,18 @@ pub fn run() -> anyhow::Result<()> {
     }
     for Failure { test: name, .. } in &failures {
         println!("SLOW: a wait of {name} ran out; it runs once more, by itself");
-        if !test(&["--exact", name])?.0 {
+        if !test(binary, &["--exact", name])?.0 {
             bail!("{name} failed twice");
         }
     }
     Ok(())
 }
 
-/// Runs the one binary with these arguments and shows what it prints; returns whether it passed, and what it printed.
-fn test(args: &[&str]) -> anyhow::Result<(bool, String)> {
+/// Runs a binary with these arguments and shows what it prints; returns whether it passed, and what it printed.
+fn test(binary: &str, args: &[&str]) -> anyhow::Result<(bool, String)> {
     // Picked by its name out of the whole workspace: see `parts::test`.
     let mut command: Command = cargo_command();
-    command.args(["test", "--no-fail-fast", "--workspace", "--test", "e2e", "--"]).args(args);
+    command.args(["test", "--no-fail-fast", "--workspace", "--test", binary, "--"]).args(args);
     let mut child = command
         .current_dir(workspace::root())
         .stdout(Stdio::piped())

@@ -1,7 +1,7 @@
 //! The parts of `verify`, in the order they run: the quick ones first.
 
 use super::{deny, e2e};
-use crate::tools::{Tool, cargo, run_self};
+use crate::tools::{BROWSER, Tool, cargo, run_self};
 
 /// One part.
 pub struct Part {
@@ -41,6 +41,12 @@ pub const PARTS: &[Part] = &[
         about: "everything together, on a real control plane",
         needs: &[Tool::Go],
         run: e2e::run,
+    },
+    Part {
+        name: "browser",
+        about: "the dashboard as people see it, in Chromium, on a real control plane",
+        needs: BROWSER,
+        run: e2e::browser,
     },
     Part { name: "demo", about: "the walk through the README", needs: &[Tool::Go], run: demo },
 ];
