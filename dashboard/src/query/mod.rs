@@ -181,6 +181,11 @@ impl Paging {
         (self.page - 1).saturating_mul(self.limit)
     }
 
+    /// The rows of the page, of rows that are in order already.
+    pub fn slice<T>(self, rows: Vec<T>) -> Vec<T> {
+        rows.into_iter().skip(self.offset()).take(self.limit).collect()
+    }
+
     /// The rows of the page, in order. Only as much is sorted as is shown.
     pub fn cut<T>(self, mut rows: Vec<T>, mut compare: impl FnMut(&T, &T) -> std::cmp::Ordering) -> Vec<T> {
         let end = self.offset().saturating_add(self.limit);

@@ -119,6 +119,9 @@ const COLUMNS: [(&str, By); 6] = [
     ("since", By::Since),
 ];
 
+/// The order in which the index has them.
+const USUAL: Sort<By> = Sort { by: By::Address, down: false };
+
 /// The phases, by their names in the API.
 const PHASES: [(&str, AddressPhase); 6] = [
     ("Pending", AddressPhase::Pending),
@@ -157,9 +160,9 @@ impl Wish {
             family: params.family()?,
             state: params.one_of("state", &states)?,
             gaps: params.switch("gaps")?,
-            sort: Sort::read(params, &COLUMNS, Sort { by: By::Address, down: false })?,
+            sort: Sort::read(params, &COLUMNS, USUAL)?,
         };
-        if wish.gaps && wish.sort != (Sort { by: By::Address, down: false }) {
+        if wish.gaps && wish.sort != USUAL {
             return Err(BadQuery::new("gaps=1 needs the order of addresses; leave out sort"));
         }
         Ok(wish)
@@ -221,7 +224,9 @@ pub fn list(eye: &Eye, params: &Params, paging: Paging) -> Result<AddressList, B
     entries.extend(visible.filter(|row| wish.takes(eye, row)).map(Entry::Row));
     let matched = entries.len() - gap_count;
     let shown = entries.len();
-    let page = paging.cut(entries, |a, b| compare(wish.sort, a, b));
+    let in_order = gap_count == 0 && wish.sort == USUAL;
+    let page =
+        if in_order { paging.slice(entries) } else { paging.cut(entries, |a, b| compare(wish.sort, a, b)) };
     let item = |entry| match entry {
         Entry::Row(row) => Line::Address(Box::new(eye.item(row))),
         Entry::Gap(gap) => Line::Gap(gap),

@@ -112,6 +112,9 @@ enum By {
 const COLUMNS: [(&str, By); 4] =
     [("claim", By::Name), ("phase", By::Phase), ("class", By::Class), ("since", By::Since)];
 
+/// The order in which the index has them.
+const USUAL: Sort<By> = Sort { by: By::Name, down: false };
+
 impl Eye<'_> {
     /// The addresses that a claim has: those of an earlier claim of its name are not its.
     fn held_by<'a>(&'a self, row: &'a ClaimRow) -> Vec<&'a Arc<AddressRow>> {
@@ -183,7 +186,7 @@ fn sentence(item: &ClaimItem) -> String {
         }
         ("Bound", _) => format!("has {addresses}, for Service {services}."),
         ("Lost", Some(why)) => format!("lost an address. {}", why.cause),
-        (_, Some(why)) => format!("waits for {}. {}", item.since.age, why.cause),
+        (_, Some(why)) => format!("has been waiting for {}. {}", item.since.age, why.cause),
         (_, None) => "waits.".to_owned(),
     }
 }
@@ -197,7 +200,7 @@ pub fn list(eye: &Eye, params: &Params, paging: Paging) -> Result<List<ClaimItem
     let (class, namespace) = (params.get("class"), params.get("namespace"));
     let phase = params.one_of("phase", &PHASES)?;
     let family = params.one_of("family", &FAMILIES)?;
-    let sort = Sort::read(params, &COLUMNS, Sort { by: By::Name, down: false })?;
+    let sort = Sort::read(params, &COLUMNS, USUAL)?;
     let takes = |row: &&Arc<ClaimRow>| {
         eye.scope.sees(&row.key.namespace)
             && class.is_none_or(|class| row.class.as_deref().or(row.asked_class.as_deref()) == Some(class))
@@ -208,7 +211,7 @@ pub fn list(eye: &Eye, params: &Params, paging: Paging) -> Result<List<ClaimItem
     };
     let rows: Vec<_> = eye.world.claims().filter(takes).collect();
     let matched = rows.len();
-    let page = paging.cut(rows, |a, b| compare(sort, a, b));
+    let page = if sort == USUAL { paging.slice(rows) } else { paging.cut(rows, |a, b| compare(sort, a, b)) };
     let items = page.into_iter().map(|row| eye.claim_item(row)).collect();
     Ok(List::of(eye.digest.totals.claims, matched, paging, items))
 }

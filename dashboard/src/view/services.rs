@@ -130,6 +130,9 @@ enum By {
 const COLUMNS: [(&str, By); 4] =
     [("service", By::Name), ("origin", By::Origin), ("claim", By::Claim), ("created", By::Created)];
 
+/// The order in which the index has them.
+const USUAL: Sort<By> = Sort { by: By::Name, down: false };
+
 impl Eye<'_> {
     /// Where an IP of a Service comes from, and the name of its address if it may be seen.
     fn origin(&self, service: &ServiceRow, ip: Ip) -> (Origin, Option<String>) {
@@ -165,7 +168,13 @@ impl Eye<'_> {
         let origin = self.worst(row);
         let mut addresses: Vec<_> = row.ingress.iter().map(ip).collect();
         addresses.extend(row.external.iter().filter(|ip| !row.ingress.contains(ip)).map(ip));
-        let told = matches!(origin, Origin::Waiting | Origin::Conflict).then(|| self.told(row)).flatten();
+        // A Service that names a claim and has something else waits too.
+        let lacks = match origin {
+            Origin::Waiting | Origin::Conflict => true,
+            Origin::Foreign | Origin::Observed => row.claim.is_some(),
+            Origin::Claimed => false,
+        };
+        let told = lacks.then(|| self.told(row)).flatten();
         ServiceItem {
             named: (&row.key).into(),
             r#type: row.kind.to_string(),
@@ -182,18 +191,30 @@ impl Eye<'_> {
         }
     }
 
-    /// What the driver said last of what is in the way, or what can be seen of it.
+    /// Why it has not the IP it asks for: what can be seen at this moment comes before what was said.
     fn told(&self, row: &ServiceRow) -> Option<String> {
-        let events = self.world.events_about(About::Service, &row.key.namespace, &row.key.name);
-        let event = events.iter().find(|event| REFUSALS.contains(&&*event.reason));
-        if let Some(event) = event {
-            return Some(sentence(&event.note));
+        self.claim_in_the_way(row).or_else(|| {
+            let events = self.world.events_about(About::Service, &row.key.namespace, &row.key.name);
+            let event = events.iter().find(|event| REFUSALS.contains(&&*event.reason))?;
+            Some(sentence(&event.note))
+        })
+    }
+
+    fn claim_in_the_way(&self, row: &ServiceRow) -> Option<String> {
+        let key = row.claim.as_ref()?;
+        let Some(claim) = self.world.claim(key) else {
+            return Some(format!("Claim {} does not exist in its namespace.", key.name));
+        };
+        if let Some(why) = self.why(claim) {
+            return Some(format!("Its claim waits. {}", why.cause));
         }
-        let claim = row.claim.as_ref()?;
-        match self.world.claim(claim) {
-            None => Some(format!("Claim {} does not exist in its namespace.", claim.name)),
-            Some(claim) => self.why(claim).map(|why| format!("Its claim waits. {}", why.cause)),
-        }
+        let mut holders = self.world.addresses_of(key).filter_map(|address| self.world.holder(address));
+        let other = holders.find(|holder| holder.key != row.key)?;
+        Some(format!(
+            "Claim {} is with Service {}; it follows when that lets go.",
+            key.name,
+            self.named(&other.key)?
+        ))
     }
 }
 
@@ -206,7 +227,7 @@ pub fn list(eye: &Eye, params: &Params, paging: Paging) -> Result<List<ServiceIt
     let namespace = params.get("namespace");
     let origins: Vec<_> = Origin::ALL.into_iter().map(|origin| (origin.word(), origin)).collect();
     let origin = params.one_of("origin", &origins)?;
-    let sort = Sort::read(params, &COLUMNS, Sort { by: By::Name, down: false })?;
+    let sort = Sort::read(params, &COLUMNS, USUAL)?;
     let takes = |row: &&Arc<ServiceRow>| {
         !row.placeholder
             && eye.scope.sees(&row.key.namespace)
@@ -221,7 +242,7 @@ pub fn list(eye: &Eye, params: &Params, paging: Paging) -> Result<List<ServiceIt
         rows.push((origin, row));
     }
     let matched = rows.len();
-    let page = paging.cut(rows, |a, b| compare(sort, a, b));
+    let page = if sort == USUAL { paging.slice(rows) } else { paging.cut(rows, |a, b| compare(sort, a, b)) };
     let items = page.into_iter().map(|(_, row)| eye.service_item(row)).collect();
     Ok(List::of(eye.digest.totals.services, matched, paging, items))
 }

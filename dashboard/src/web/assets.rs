@@ -70,6 +70,11 @@ fn hash(parts: &[&[u8]]) -> String {
     format!("{number:016x}")
 }
 
+/// `/openapi.json`: what the answers are. It says nothing of any cluster, so it is open to all.
+pub async fn openapi() -> impl IntoResponse {
+    ([(header::CONTENT_TYPE, "application/json")], include_str!("../../assets/openapi.json"))
+}
+
 /// One file. Under an old name there is none: a page that still names it is to be loaded anew.
 pub async fn asset(State(app): State<App>, Path((hash, name)): Path<(String, String)>) -> Response {
     let mut files = app.0.assets.files.iter();

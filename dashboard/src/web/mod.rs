@@ -101,7 +101,10 @@ pub fn pages(app: &App) -> Router {
 
 /// Everything: the pages with their access layer, what is open to all, and the guards.
 pub fn router(app: &App, pages: Router) -> Router {
-    let open = Router::new().route("/assets/{hash}/{name}", get(assets::asset)).with_state(app.clone());
+    let open = Router::new()
+        .route("/assets/{hash}/{name}", get(assets::asset))
+        .route("/openapi.json", get(assets::openapi))
+        .with_state(app.clone());
     let inner = open.fallback_service(pages);
     let based = if app.base().is_empty() { inner } else { guard::under(app.base(), inner) };
     let guarded = based.layer(middleware::from_fn_with_state(app.clone(), guard::host));

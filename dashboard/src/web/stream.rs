@@ -11,7 +11,6 @@ use axum::http::header;
 use axum::response::sse::{Event, Sse};
 use axum::response::{IntoResponse, Response};
 use futures::Stream;
-use jiff::Timestamp;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
@@ -72,7 +71,7 @@ impl Client {
     }
 
     fn event(&self, name: &str, version: u64) -> Event {
-        let as_of = self.app.live().silent().unwrap_or_else(Timestamp::now);
+        let as_of = self.app.live().silent().unwrap_or_else(|| self.app.now());
         let silent = self.app.live().silent().is_some();
         let data = serde_json::json!({ "token": token(&self.app, version), "asOf": as_of, "silent": silent });
         Event::default().event(name).data(data.to_string())

@@ -191,6 +191,44 @@ async fn conflicts_end_by(
     assert_eq!(line, format!("kubectl -n tenant-b patch service thief --type=merge -p '{patch}'"));
 }
 
+/// Why a Service waits is what can be seen now, not what was said once.
+#[tokio::test]
+async fn why_services_wait() {
+    let mut cluster = small();
+    let asks = |claim: &str| serde_json::json!({ "local.sdn.cozystack.io/ip-address-claim": claim });
+    cluster.service("tenant-a", "late", &[], asks("web"), 5);
+    cluster.service("tenant-a", "misspelt", &[], asks("wbe"), 5);
+    cluster.event(
+        dashboard::world::About::Service,
+        "tenant-a",
+        "late",
+        "ClaimNotBound",
+        "said long ago",
+        900,
+    );
+    let json = Rig::of(cluster).get("/services.json?namespace=tenant-a&origin=waiting").await.json();
+    let why = |place: usize| json["items"][place]["why"].as_str().unwrap_or_default();
+    assert_eq!(why(0), "Claim web is with Service tenant-a/web-v2; it follows when that lets go.");
+    assert_eq!(why(1), "Claim wbe does not exist in its namespace.");
+}
+
+/// Of two objects with one IP the younger does not count, and says so.
+#[tokio::test]
+async fn c3c_a_duplicate_is_not_counted_and_says_so() {
+    let mut cluster = small();
+    cluster.address("203.0.113.7", "public", "Pending", None, 5, |object| {
+        object["metadata"]["name"] = "by-hand".into();
+        let words = "spec.address 203.0.113.7 belongs to the older IPAddress ip-203-0-113-7 already; delete one of the two";
+        object["status"]["conditions"] =
+            serde_json::json!([crate::invented::condition("Valid", false, "DuplicateAddress", words, 5)]);
+    });
+    let rig = Rig::of(cluster);
+    let json = rig.get("/addresses/by-hand.json").await.json();
+    assert!(json["sentence"].as_str().is_some_and(|words| words.contains("belongs to the older")), "{json}");
+    let json = rig.get("/overview.json").await.json();
+    assert_eq!(json["room"][2]["attached"], "2", "{json}");
+}
+
 /// Why a claim waits, and what ends it.
 #[rstest]
 #[case::refused_class(

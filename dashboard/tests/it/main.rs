@@ -6,6 +6,7 @@ mod forms;
 mod hostile;
 mod invented;
 mod lists;
+mod openapi;
 mod pages;
 mod queries;
 mod rig;
