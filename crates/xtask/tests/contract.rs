@@ -29,7 +29,9 @@ fn every_test_named_in_the_contract_exists() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let contract = std::fs::read_to_string(root.join("docs/contract.md")).unwrap();
     let mut files = Vec::new();
-    sources(&root.join("crates"), &mut files);
+    for folder in ["crates", "dashboard"] {
+        sources(&root.join(folder), &mut files);
+    }
     let code: String = files.iter().map(|file| std::fs::read_to_string(file).unwrap()).collect();
     let missing: Vec<_> =
         named(&contract).into_iter().filter(|name| !code.contains(&format!("fn {name}("))).collect();
