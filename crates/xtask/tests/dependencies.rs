@@ -33,6 +33,7 @@ const RULES: &[(&str, Rule)] = &[
     ("devcluster", Rule::Only(&[])),
     ("browser", Rule::Only(&["devcluster"])),
     ("e2e", Rule::Tool),
+    ("fuzzing", Rule::Tool),
     ("xtask", Rule::Tool),
 ];
 
