@@ -96,10 +96,13 @@ impl Live {
     }
 
     /// Tells the pages of changes, at most once a second, for ever.
-    pub async fn beat(&self) {
+    pub async fn beat(self: &Arc<Self>) {
         loop {
             tokio::time::sleep(BEAT).await;
-            self.tell();
+            let live = Arc::clone(self);
+            // Counting everything takes a while: no request is to wait behind it. It cannot fail but by a panic, which
+            // the next request would meet, too.
+            let _counted = tokio::task::spawn_blocking(move || live.tell()).await;
         }
     }
 
