@@ -92,6 +92,11 @@ impl Witness {
         self.read(Clone::clone).await
     }
 
+    /// Who had which IP, change by change, as far as was seen by now: of an API server that is away, or was started again.
+    pub fn seen(&self) -> BTreeMap<String, Vec<Holders>> {
+        lock(&self.book).timeline.clone()
+    }
+
     async fn read<T>(&mut self, read: impl FnOnce(&BTreeMap<String, Vec<Holders>>) -> T) -> Result<T> {
         self.catch_up().await?;
         let book = lock(&self.book);

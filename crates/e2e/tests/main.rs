@@ -31,6 +31,7 @@ mod faults;
 mod flagship;
 mod hand_edits;
 mod leader;
+mod load;
 mod pool_shapes;
 mod quotas;
 mod rig;

@@ -1,4 +1,4 @@
-//! The project commands: gen, demo, verify, soak, up, down, bench.
+//! The project commands: gen, demo, verify, soak, load, up, down, bench.
 //!
 //! A command is a module with an `Args` (its flags, documented for `--help`) that has a `run`. To add one: its `mod`
 //! line and one line in [`commands!`].
@@ -6,6 +6,7 @@
 mod bench;
 mod demo;
 mod generate;
+mod load;
 mod soak;
 mod tools;
 mod up;
@@ -37,6 +38,7 @@ commands! {
     Demo => demo::Args,
     Down => up::Down,
     Gen => generate::Args,
+    Load => load::Args,
     Soak => soak::Args,
     Start => up::Start,
     Stop => up::Stop,

@@ -1,11 +1,12 @@
 //! Contention: a full pool, a claim that waits for an address of it, and thieves; and what must hold at the end.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use api::claim::ClaimPhase;
 use api::wellknown::metallb;
 use api::{ClaimKey, IPAddress};
+use devcluster::Holders;
 use kube::ResourceExt;
 use kube::api::ListParams;
 use serde_json::json;
@@ -87,7 +88,7 @@ impl Stage {
     }
 
     /// Who had an IP, change by change.
-    pub async fn timeline(&self, ip: &str) -> Vec<devcluster::Holders> {
+    pub async fn timeline(&self, ip: &str) -> Vec<Holders> {
         self.witness.lock().await.timeline(ip).await.unwrap()
     }
 
@@ -141,12 +142,22 @@ impl Stage {
     /// What must hold at the end of a contended test: the thieves and the waiting claims got nothing, at no version
     /// nobody had a contested address, and nothing is written any more.
     pub async fn finish(&self) {
-        let contested = self.contested.lock().unwrap().clone();
         self.assert_nothing_stolen().await;
-        for ip in &contested {
-            self.assert_never_unheld(ip).await;
-        }
+        let seen = self.witness.lock().await.timelines().await.unwrap();
+        self.assert_held_throughout(&seen);
         self.assert_at_rest().await;
+    }
+
+    /// Makes further addresses count as contested, without a thief each: at no version may nobody have them.
+    pub fn guard(&self, ips: &[String]) {
+        self.contested.lock().unwrap().extend(ips.iter().cloned());
+    }
+
+    /// Nobody lost a contested address, by what a witness saw.
+    pub(super) fn assert_held_throughout(&self, seen: &BTreeMap<String, Vec<Holders>>) {
+        for ip in self.contested.lock().unwrap().iter() {
+            self.assert_line(ip, seen.get(ip).map_or(&[], Vec::as_slice));
+        }
     }
 
     /// The thieves and the waiting claims have got nothing.
@@ -165,10 +176,13 @@ impl Stage {
     /// From the first version at which somebody had the IP on, there was none at which nobody had it; and no thief
     /// ever did.
     pub async fn assert_never_unheld(&self, ip: &str) {
-        let timeline = self.witness.lock().await.timeline(ip).await.unwrap();
+        self.assert_line(ip, &self.timeline(ip).await);
+    }
+
+    fn assert_line(&self, ip: &str, timeline: &[Holders]) {
         assert!(!timeline.is_empty(), "nobody ever had {ip}");
         let thief = format!("{}/", self.thief);
-        for holders in &timeline {
+        for holders in timeline {
             assert!(!holders.services.is_empty(), "nobody had {ip} at {}: {timeline:#?}", holders.version);
             let stolen = holders.services.iter().any(|holder| holder.starts_with(&thief));
             assert!(!stolen, "{ip} was stolen at {}: {timeline:#?}", holders.version);

@@ -49,7 +49,7 @@ pub use self::make::*;
 pub use self::own::Own;
 pub use self::setup::{Pace, Setup};
 pub use self::stage::Stage;
-pub use self::wait::{WITHIN, eventually, gone, until};
+pub use self::wait::{WITHIN, eventually, gone, gone_within, until, until_within};
 
 /// A client works only as long as the runtime it was made in, so the tests share that too.
 static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Runtime::new().unwrap());

@@ -77,9 +77,12 @@ impl Stage {
         &self.run_dir
     }
 
-    /// Watches from now on with fresh eyes: a restarted API server does not tell what was before it.
+    /// Watches from now on with fresh eyes: a restarted API server does not tell what was before it. What was seen of
+    /// the contested addresses until then has to be well.
     pub async fn witness_anew(&self) {
-        *self.witness.lock().await = Witness::start(self.client()).await.unwrap();
+        let fresh = Witness::start(self.client()).await.unwrap();
+        let old = std::mem::replace(&mut *self.witness.lock().await, fresh);
+        self.assert_held_throughout(&old.seen());
     }
 
     /// A client with every right.

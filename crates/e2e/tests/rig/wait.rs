@@ -18,10 +18,24 @@ pub async fn until<K>(api: &Api<K>, name: &str, what: &str, is: impl Fn(&K) -> b
 where
     K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Serialize + Send + 'static,
 {
-    let found = watch(api, name, |object: Option<&K>| object.is_some_and(&is)).await;
+    until_within(WITHIN, api, name, what, is).await
+}
+
+/// The same, for as long as one likes.
+pub async fn until_within<K>(
+    within: Duration,
+    api: &Api<K>,
+    name: &str,
+    what: &str,
+    is: impl Fn(&K) -> bool,
+) -> K
+where
+    K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Serialize + Send + 'static,
+{
+    let found = watch(within, api, name, |object: Option<&K>| object.is_some_and(&is)).await;
     match found {
         Some(object) => object.unwrap(),
-        None => fail(api, name, what).await,
+        None => fail(within, api, name, what).await,
     }
 }
 
@@ -30,16 +44,29 @@ pub async fn gone<K>(api: &Api<K>, name: &str)
 where
     K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Serialize + Send + 'static,
 {
-    if watch(api, name, |object: Option<&K>| object.is_none()).await.is_none() {
-        fail(api, name, "to be gone").await;
+    gone_within(WITHIN, api, name).await;
+}
+
+/// The same, for as long as one likes.
+pub async fn gone_within<K>(within: Duration, api: &Api<K>, name: &str)
+where
+    K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Serialize + Send + 'static,
+{
+    if watch(within, api, name, |object: Option<&K>| object.is_none()).await.is_none() {
+        fail(within, api, name, "to be gone").await;
     }
 }
 
-async fn watch<K>(api: &Api<K>, name: &str, is: impl Fn(Option<&K>) -> bool) -> Option<Option<K>>
+async fn watch<K>(
+    within: Duration,
+    api: &Api<K>,
+    name: &str,
+    is: impl Fn(Option<&K>) -> bool,
+) -> Option<Option<K>>
 where
     K: Resource + Clone + Debug + DeserializeOwned + Send + 'static,
 {
-    let deadline = tokio::time::Instant::now() + WITHIN;
+    let deadline = tokio::time::Instant::now() + within;
     loop {
         match tokio::time::timeout_at(deadline, await_condition(api.clone(), name, &is)).await {
             Ok(Ok(object)) => return Some(object),
@@ -51,7 +78,7 @@ where
 }
 
 #[expect(clippy::panic, reason = "that is how a test fails")]
-async fn fail<K>(api: &Api<K>, name: &str, what: &str) -> !
+async fn fail<K>(within: Duration, api: &Api<K>, name: &str, what: &str) -> !
 where
     K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Serialize,
 {
@@ -60,7 +87,7 @@ where
         object.meta_mut().managed_fields = None;
     }
     let last = serde_yaml_ng::to_string(&last).unwrap();
-    panic!("waited {} s for {} {name} {what}; last seen:\n{last}", WITHIN.as_secs(), K::kind(&()));
+    panic!("waited {} s for {} {name} {what}; last seen:\n{last}", within.as_secs(), K::kind(&()));
 }
 
 /// Asks again and again until there is an answer.
