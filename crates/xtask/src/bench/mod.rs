@@ -2,6 +2,7 @@
 //! docs/performance.md.
 
 mod binding;
+mod dashboard;
 mod decide;
 mod handoff;
 mod load;
@@ -20,6 +21,7 @@ pub(crate) struct Args {
 #[derive(Subcommand)]
 enum What {
     Binding(binding::Args),
+    Dashboard(dashboard::Args),
     Decide(decide::Args),
     Handoff(handoff::Args),
 }
@@ -29,6 +31,7 @@ impl Args {
         tokio::runtime::Runtime::new()?.block_on(async {
             match self.what {
                 What::Binding(args) => args.run().await,
+                What::Dashboard(args) => args.run().await,
                 What::Decide(args) => args.run(),
                 What::Handoff(args) => args.run().await,
             }
