@@ -127,7 +127,7 @@ impl<'a> Mover<'a> {
     pub(super) async fn go_on(&self, work: &Work, tenant: usize) {
         let mut round = 0;
         while work.goes_on() {
-            work.in_turn(self.round(round, &|| work.did_one(tenant))).await;
+            work.in_turn(Box::pin(self.round(round, &|| work.did_one(tenant)))).await;
             work.rounds.send_modify(|rounds| *rounds += 1);
             round += 1;
         }
@@ -203,7 +203,7 @@ impl<'a> Renter<'a> {
     pub(super) async fn go_on(&self, work: &Work, tenant: usize) {
         let mut round = 0;
         while work.goes_on() {
-            work.in_turn(self.round(round)).await;
+            work.in_turn(Box::pin(self.round(round))).await;
             work.did_one(tenant);
             round += 1;
             // It would be at it all the time, and keep the core from everything else.
