@@ -20,7 +20,7 @@ pub trait Brain: Send + 'static {
     type Key: Clone + Eq + Ord + Hash + fmt::Debug + fmt::Display + Send + Sync + 'static;
 
     /// Takes in a change and tells which keys it made dirty. The cost must not grow with the fleet, except
-    /// for [`Change::Replaced`].
+    /// for [`Change::Listed`].
     fn apply(&mut self, change: Change) -> Vec<Self::Key>;
 
     /// Every key there is, the oldest first: decided once, when every cache is complete.

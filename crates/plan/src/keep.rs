@@ -1,6 +1,5 @@
 //! Taking changes into an index: the same for every kind that it keeps.
 
-use std::collections::HashSet;
 use std::hash::Hash;
 use std::sync::Arc;
 
@@ -30,11 +29,14 @@ pub struct Keep<T: Kept, I, D> {
     pub changed: fn(&mut I, Option<&T>, Option<&T>, &mut D),
 }
 
+/// How a store takes in an object; what was there before, if it tells anything new now.
+type Put<T> = fn(&mut Store<<T as Kept>::Key, T>, <T as Kept>::Key, Arc<T>) -> Option<Option<Arc<T>>>;
+
 impl<T: Kept, I, D> Keep<T, I, D> {
     /// Takes in a change of the objects of this kind; what tells nothing new changes nothing.
     pub fn take_in(&self, index: &mut I, change: Change, dirty: &mut D) {
         match change {
-            Change::Applied(object) => self.applied(index, object, dirty),
+            Change::Applied(object) => self.put(index, object, Store::put, dirty),
             Change::Deleted(object) => {
                 let key = T::key_of(&object.reference());
                 let Some(object) = T::of(object) else { return };
@@ -45,25 +47,26 @@ impl<T: Kept, I, D> Keep<T, I, D> {
                 let old = (self.store)(index).gone(&T::key_of(&reference), &uid);
                 (self.changed)(index, old.as_deref(), None, dirty);
             }
-            Change::Replaced(_, objects) => {
-                let listed: HashSet<_> =
-                    objects.iter().map(|object| T::key_of(&object.reference())).collect();
-                for (key, object) in (self.store)(index).missing_from(&listed) {
+            Change::ListBegins(_) => (self.store)(index).list_begins(),
+            Change::InList(object) => self.put(index, object, Store::in_list, dirty),
+            Change::Listed(_) => {
+                for (key, object) in (self.store)(index).missing() {
                     let old = (self.store)(index).dropped(&key, &object);
                     (self.changed)(index, old.as_deref(), None, dirty);
                 }
-                for object in &objects {
-                    self.applied(index, object.clone(), dirty);
+                for (key, new) in (self.store)(index).list_ends() {
+                    if let Some(old) = (self.store)(index).put_listed(key, Arc::clone(&new)) {
+                        (self.changed)(index, old.as_deref(), Some(&new), dirty);
+                    }
                 }
-                (self.store)(index).listed(objects.iter().map(Object::meta));
             }
         }
     }
 
-    fn applied(&self, index: &mut I, object: Object, dirty: &mut D) {
+    fn put(&self, index: &mut I, object: Object, put: Put<T>, dirty: &mut D) {
         let key = T::key_of(&object.reference());
         let Some(new) = T::of(object) else { return };
-        if let Some(old) = (self.store)(index).put(key, Arc::clone(&new)) {
+        if let Some(old) = put((self.store)(index), key, Arc::clone(&new)) {
             (self.changed)(index, old.as_deref(), Some(&new), dirty);
         }
     }

@@ -1,7 +1,7 @@
 //! Objects and changes, as the watches and the API server's answers bring them.
 
-use std::fmt;
 use std::sync::Arc;
+use std::{fmt, iter};
 
 use api::{AddressName, ClaimKey, IPAddress, IPAddressClaim, IPAddressClass, ServiceKey};
 use k8s_openapi::api::core::v1;
@@ -218,17 +218,29 @@ pub enum Change {
         /// Its uid.
         uid: String,
     },
-    /// A complete list of one kind (a watch began anew): what is not in it is gone.
-    Replaced(Kind, Vec<Object>),
+    /// A complete list of one kind begins: a watch began, or began anew. [`InList`](Self::InList) tells of each object in
+    /// it, until [`Listed`](Self::Listed). Answers to our own writes may come between. A list that begins before another
+    /// is over takes its place.
+    ListBegins(Kind),
+    /// The list that began last has this object.
+    InList(Object),
+    /// The list that began last is over: what is not in it is gone.
+    Listed(Kind),
 }
 
 impl Change {
     /// The kind of the objects it is about.
     pub const fn kind(&self) -> Kind {
         match self {
-            Self::Applied(object) | Self::Deleted(object) => object.kind(),
+            Self::Applied(object) | Self::InList(object) | Self::Deleted(object) => object.kind(),
             Self::Gone { reference, .. } => reference.kind,
-            Self::Replaced(kind, _) => *kind,
+            Self::ListBegins(kind) | Self::Listed(kind) => *kind,
         }
+    }
+
+    /// The changes that a complete list of a kind is told by.
+    pub fn list(kind: Kind, objects: impl IntoIterator<Item = Object>) -> impl Iterator<Item = Self> {
+        let objects = objects.into_iter().map(Self::InList);
+        iter::once(Self::ListBegins(kind)).chain(objects).chain(iter::once(Self::Listed(kind)))
     }
 }

@@ -87,15 +87,16 @@ impl Feed {
     /// Follows the feed for ever and hands each change to `sink`: first a complete list, then what changes.
     pub async fn follow(&self, client: Client, mut sink: impl FnMut(Change) + Send) {
         let kind = self.kind;
-        let mut listed = Vec::new();
-        let gather = move |news| match news {
-            News::Began => listed = Vec::new(),
-            News::Listed(object) => listed.push(object),
-            News::Complete => sink(Change::Replaced(kind, std::mem::take(&mut listed))),
-            News::Applied(object) => sink(Change::Applied(object)),
-            News::Deleted(object) => sink(Change::Deleted(object)),
+        let change = move |news| {
+            sink(match news {
+                News::Began => Change::ListBegins(kind),
+                News::Listed(object) => Change::InList(object),
+                News::Complete => Change::Listed(kind),
+                News::Applied(object) => Change::Applied(object),
+                News::Deleted(object) => Change::Deleted(object),
+            });
         };
-        self.read(client, gather).await;
+        self.read(client, change).await;
     }
 
     /// Follows the feed for ever and hands each object to `sink` as it comes.

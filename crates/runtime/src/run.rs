@@ -296,7 +296,7 @@ impl<B: Brain> Engine<B> {
 impl<B: Brain> Absorb for Engine<B> {
     fn absorb(&self, change: Change) {
         let listed = match &change {
-            Change::Replaced(kind, _) => Some(*kind),
+            Change::Listed(kind) => Some(*kind),
             _ => None,
         };
         let (dirty, deciding) = {

@@ -1,6 +1,8 @@
 //! Bugs that are planted between the brains and the server, to see that the law finds them. No shipped crate knows of
 //! them: a saboteur changes what one controller hears, plans or sends.
 
+use std::collections::BTreeSet;
+
 use api::wellknown::{driver, metallb as names};
 use plan::{Action, Call, Change, Kind, Object, Plan, Ref, Target};
 use serde_json::{Value, json};
@@ -89,25 +91,19 @@ impl Saboteur {
     }
 
     /// What a process hears in place of this; nothing if it misses it.
-    pub fn change(&self, side: Side, change: Change, known: &[Object]) -> Option<Change> {
+    pub fn change(&self, side: Side, change: Change) -> Option<Change> {
         match change {
             Change::Deleted(_) if self.is(Bug::IgnoresDeletions) && side == Side::Driver => None,
-            Change::Replaced(kind, mut objects)
-                if self.is(Bug::KeepsWhatIsNotListed) && side == Side::Driver =>
-            {
-                let listed =
-                    |object: &Object| objects.iter().any(|one| one.reference() == object.reference());
-                let kept: Vec<_> = known.iter().filter(|object| !listed(object)).cloned().collect();
-                objects.extend(kept);
-                Some(Change::Replaced(kind, objects))
-            }
             change => Some(change),
         }
     }
 
-    /// Whether what a process knows of a kind must be remembered for it.
-    pub fn remembers(&self) -> bool {
-        self.is(Bug::KeepsWhatIsNotListed)
+    /// Changes a list; `ever` is everything that there ever was of the kind.
+    pub fn list(&self, side: Side, objects: &mut Vec<Object>, ever: impl FnOnce() -> Vec<Object>) {
+        if self.is(Bug::KeepsWhatIsNotListed) && side == Side::Driver {
+            let listed: BTreeSet<_> = objects.iter().map(Object::reference).collect();
+            objects.extend(ever().into_iter().filter(|object| !listed.contains(&object.reference())));
+        }
     }
 
     /// Changes a plan.

@@ -174,7 +174,9 @@ fn c3g_nothing_is_released_because_a_cache_has_not_seen_the_claim() {
     // The cache loses the claim; the cluster has it.
     let change = lab.world.watch.front().cloned();
     assert!(change.is_none());
-    lab.apply(plan::Change::Replaced(plan::Kind::Claim, Vec::new()));
+    for change in plan::Change::list(plan::Kind::Claim, []) {
+        lab.apply(change);
+    }
     lab.rest();
     assert_eq!(lab.see_address(ONE), "Bound a/web");
     assert_eq!(lab.see_claim("web"), "Bound [192.0.2.1] Bound Resolved");

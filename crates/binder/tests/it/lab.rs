@@ -176,8 +176,10 @@ impl Lab {
         self.binder = Binder::new();
         for kind in [Kind::Address, Kind::Claim, Kind::Class] {
             let all = self.world.objects.iter().filter(|(reference, _)| reference.kind == kind);
-            let all = all.map(|(reference, value)| object(reference, value)).collect();
-            self.binder.apply(Change::Replaced(kind, all));
+            let all = all.map(|(reference, value)| object(reference, value));
+            for change in Change::list(kind, all) {
+                self.binder.apply(change);
+            }
         }
         let keys = self.binder.keys();
         self.mark(keys);

@@ -32,7 +32,7 @@ impl Index {
             Kind::Address => ADDRESSES.take_in(self, change, &mut dirty),
             Kind::Claim => CLAIMS.take_in(self, change, &mut dirty),
             Kind::Service => {
-                let listed = matches!(change, Change::Replaced(..));
+                let listed = matches!(change, Change::Listed(_));
                 SERVICES.take_in(self, change, &mut dirty);
                 if listed {
                     self.services_were_listed();
@@ -47,16 +47,12 @@ impl Index {
 
     /// Events are not kept: what they say is.
     fn heard(&mut self, change: Change, dirty: &mut Dirty) {
-        let told = match change {
-            Change::Applied(object) => vec![object],
-            Change::Replaced(_, objects) => objects,
-            Change::Deleted(Object::Event(event)) => return self.failure_expired(&event),
-            Change::Deleted(_) | Change::Gone { .. } => return,
-        };
-        for object in told {
-            if let Object::Event(event) = object {
+        match change {
+            Change::Applied(Object::Event(event)) | Change::InList(Object::Event(event)) => {
                 self.failed(&event, dirty);
             }
+            Change::Deleted(Object::Event(event)) => self.failure_expired(&event),
+            _ => {}
         }
     }
 

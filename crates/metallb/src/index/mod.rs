@@ -1,7 +1,7 @@
 //! What the watches told, each object once, with the secondary keys that decisions need.
 //!
 //! **Invariant:** no decision and no single change scans a whole kind. The cost of an event does not grow
-//! with the fleet; only a complete list ([`plan::Change::Replaced`]) is as long as it is.
+//! with the fleet; only a complete list ([`plan::Change::Listed`]) is as long as it is.
 
 mod change;
 mod failures;

@@ -35,8 +35,10 @@ fn c9_20_a_placeholder_is_withdrawn_only_after_a_live_look_at_its_address() {
     let world = Setup { contended: false, ..Setup::default() }.world(Pace::Eager);
     let mut late = Driver::new(world.config.clone());
     for kind in [Kind::Class, Kind::Address, Kind::Claim, Kind::Service, Kind::Namespace, Kind::Pool] {
-        let list = world.server.all(kind).filter(|_| kind != Kind::Address).cloned().collect();
-        late.apply(Change::Replaced(kind, list));
+        let list = world.server.all(kind).filter(|_| kind != Kind::Address).cloned();
+        for change in Change::list(kind, list) {
+            late.apply(change);
+        }
     }
     let moment = Moment { now: world.server.now(), entropy: 1 };
     let plan = late.decide(&Key::Claim(ClaimKey::new("tenant-a", "web-ip")), &moment);
@@ -58,7 +60,9 @@ fn c9_21_a_reservation_that_lost_its_ip_does_not_queue() {
     world.settle();
     let mut driver = Driver::new(world.config.clone());
     for kind in [Kind::Class, Kind::Address, Kind::Claim, Kind::Service, Kind::Namespace, Kind::Pool] {
-        driver.apply(Change::Replaced(kind, world.server.all(kind).cloned().collect()));
+        for change in Change::list(kind, world.server.all(kind).cloned()) {
+            driver.apply(change);
+        }
     }
     let waiting = world.placeholders().remove(0);
     let version: u64 = waiting.resource_version().unwrap().parse().unwrap();

@@ -140,8 +140,10 @@ impl World {
             kinds.reverse();
         }
         for kind in kinds {
-            let list = self.heard(kind).cloned().collect();
-            self.driver.apply(Change::Replaced(kind, list));
+            let list: Vec<_> = self.heard(kind).cloned().collect();
+            for change in Change::list(kind, list) {
+                self.driver.apply(change);
+            }
         }
         let keys = self.driver.keys();
         self.inherited = keys.iter().cloned().collect();

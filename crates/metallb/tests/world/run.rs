@@ -253,8 +253,9 @@ impl World {
     fn assert_rest(&mut self) {
         let mut fresh = ::metallb::Driver::new(self.config.clone());
         for kind in super::KINDS {
-            let list = self.heard(kind).cloned().collect();
-            fresh.apply(Change::Replaced(kind, list));
+            for change in Change::list(kind, self.heard(kind).cloned()) {
+                fresh.apply(change);
+            }
         }
         let waiting: BTreeSet<Key> = self.timers.keys().cloned().collect();
         let keys: BTreeSet<Key> =

@@ -27,10 +27,7 @@ impl Brain for Labeller {
 
     fn apply(&mut self, change: Change) -> Vec<String> {
         match change {
-            Change::Replaced(Kind::Service, objects) => {
-                objects.into_iter().flat_map(|object| self.keep(object)).collect()
-            }
-            Change::Applied(object) => self.keep(object),
+            Change::Applied(object) | Change::InList(object) => self.keep(object),
             _ => vec![],
         }
     }

@@ -188,7 +188,7 @@ impl Env {
             let (object, deleted) = match &change {
                 Change::Applied(object) => (object, false),
                 Change::Deleted(object) => (object, true),
-                Change::Gone { .. } | Change::Replaced(..) => continue,
+                _ => continue,
             };
             let version = object.meta().resource_version.as_deref().unwrap_or_default();
             for byte in version.bytes().chain(object.meta().name.as_deref().unwrap_or_default().bytes()) {

@@ -196,6 +196,7 @@ impl<B: Brain> Replica<B> {
                 let objects = env.server.all(kind).filter(|object| is_heard(object)).cloned().collect();
                 let cursor = env.history(kind).len();
                 self.set_stream(kind, Stream::Listing { objects, cursor });
+                self.absorb(env, Change::ListBegins(kind));
             }
             Act::Listed(kind) => self.listed(env, kind),
             Act::Hear(kind) => self.hear(env, kind),
@@ -231,10 +232,14 @@ impl<B: Brain> Replica<B> {
 
     fn listed(&mut self, env: &mut Env, kind: Kind) {
         let Some((_, stream)) = self.streams.iter_mut().find(|(of, _)| *of == kind) else { return };
-        let Stream::Listing { objects, cursor } = std::mem::replace(stream, Stream::Cut) else { return };
+        let Stream::Listing { mut objects, cursor } = std::mem::replace(stream, Stream::Cut) else { return };
         *stream = Stream::At(cursor);
         env.say(|| format!("  {} has the list of {kind}s", self.name()));
-        self.absorb(env, Change::Replaced(kind, objects));
+        env.saboteur.list(self.side, &mut objects, || env.ever(kind));
+        for object in objects {
+            self.absorb(env, Change::InList(object));
+        }
+        self.absorb(env, Change::Listed(kind));
         env.listed_anew(self.sender(), kind);
         if !self.complete.contains(&kind) {
             self.complete.push(kind);
@@ -267,8 +272,7 @@ impl<B: Brain> Replica<B> {
     }
 
     fn absorb(&mut self, env: &mut Env, change: Change) {
-        let known = if env.saboteur.remembers() { env.ever(change.kind()) } else { Vec::new() };
-        let Some(change) = env.saboteur.change(self.side, change, &known) else { return };
+        let Some(change) = env.saboteur.change(self.side, change) else { return };
         let Some(brain) = &mut self.brain else { return };
         let dirty = brain.apply(change);
         if self.deciding {

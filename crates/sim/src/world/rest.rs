@@ -104,8 +104,9 @@ impl World {
 
 fn fresh<B: Brain>(env: &Env, mut brain: B, kinds: &[Kind]) -> B {
     for kind in kinds {
-        let list = env.server.all(*kind).filter(|object| is_heard(object)).cloned().collect();
-        drop(brain.apply(Change::Replaced(*kind, list)));
+        for change in Change::list(*kind, env.server.all(*kind).filter(|object| is_heard(object)).cloned()) {
+            drop(brain.apply(change));
+        }
     }
     brain
 }

@@ -164,11 +164,13 @@ fn would_be_served(
 fn knowing(scene: &Scene, lb_class: Option<String>) -> Driver {
     let config = Config { metallb_namespace: scene.metallb_namespace.clone(), lb_class, ..Config::default() };
     let mut driver = Driver::new(config);
-    let classes = scene.classes.iter().cloned().map(Object::Class).collect();
+    let classes: Vec<_> = scene.classes.iter().cloned().map(Object::Class).collect();
     let pools = scene.pools.iter().cloned().map(Object::Pool).collect();
     let namespaces = scene.namespaces.iter().cloned().map(Object::Namespace).collect();
     for (kind, objects) in [(Kind::Class, classes), (Kind::Namespace, namespaces), (Kind::Pool, pools)] {
-        driver.apply(Change::Replaced(kind, objects));
+        for change in Change::list(kind, objects) {
+            driver.apply(change);
+        }
     }
     driver
 }
