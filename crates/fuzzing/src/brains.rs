@@ -115,7 +115,9 @@ fn afresh<B: Brain>(make: impl Fn() -> B, history: &[Change]) {
     // Lists come in any order.
     for place in 0..KINDS.len() {
         let kind = KINDS[(place + history.len()) % KINDS.len()];
-        new.apply(Change::Replaced(kind, shadow.all(kind)));
+        for change in Change::list(kind, shadow.all(kind)) {
+            new.apply(change);
+        }
     }
     let sorted = |brain: &B| brain.keys().into_iter().collect::<BTreeSet<_>>();
     let keys = sorted(&old);
@@ -140,7 +142,7 @@ fn see_version(action: &Action, shadow: &Shadow) {
     let (Action::Patch { target, .. } | Action::Delete { target }) = action else { return };
     let known = shadow.get(&target.reference);
     let known = known.unwrap_or_else(|| panic!("{action:?} is about nothing that is there"));
-    assert_eq!(Target::of(known), *target, "{action:?} is about another version");
+    assert_eq!(Target::of(&known), *target, "{action:?} is about another version");
 }
 
 /// What the core may write (contract §3): claims and addresses, and never a new one.

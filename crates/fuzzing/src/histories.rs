@@ -53,8 +53,8 @@ pub fn hold(data: &[u8]) {
     let Ok(config) = dice.config() else { return };
     let mut history = Vec::new();
     while !dice.bytes.is_empty() && history.len() < MOST {
-        let Ok(change) = dice.change() else { break };
-        history.push(change);
+        let Ok(changes) = dice.changes() else { break };
+        history.extend(changes);
     }
     brains::look(Look::of(what), &history, config);
 }
@@ -101,17 +101,19 @@ impl Dice<'_> {
         (0..count).map(|_| make(self)).collect()
     }
 
-    fn change(&mut self) -> Result<Change> {
+    /// What a watch tells at once: a change, or a whole list.
+    fn changes(&mut self) -> Result<Vec<Change>> {
         let kind = self.one(&KINDS)?;
-        Ok(match self.bytes.int_in_range(0..=9)? {
+        let change = match self.bytes.int_in_range(0..=9)? {
             0 => {
                 let reference = self.object(kind)?.reference();
                 Change::Gone { reference, uid: self.text(&UIDS)? }
             }
-            1 => Change::Replaced(kind, self.few(|dice| dice.object(kind))?),
+            1 => return Ok(Change::list(kind, self.few(|dice| dice.object(kind))?).collect()),
             2 => Change::Deleted(self.object(kind)?),
             _ => Change::Applied(self.object(kind)?),
-        })
+        };
+        Ok(vec![change])
     }
 
     fn object(&mut self, kind: Kind) -> Result<Object> {

@@ -1,50 +1,73 @@
 //! What an index must know after a history: each object once, found by its name.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use kube::core::ObjectMeta;
 use plan::{Change, Kind, Object, Ref, Store};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// All kinds in one place, taken in by the same rules as a brain's own stores.
 #[derive(Default)]
-pub struct Shadow(BTreeMap<Kind, Store<Ref, Object>>);
+pub struct Shadow(BTreeMap<Kind, Store<Ref, Any>>);
+
+/// An object of any kind. It cannot be read without its kind, so no store packs it.
+#[derive(Debug, PartialEq, Serialize)]
+struct Any(Object);
+
+impl<'de> Deserialize<'de> for Any {
+    fn deserialize<D: Deserializer<'de>>(_: D) -> Result<Self, D::Error> {
+        Err(D::Error::custom("of what kind is not told"))
+    }
+}
+
+impl Any {
+    fn meta(&self) -> &ObjectMeta {
+        self.0.meta()
+    }
+}
+
+fn any(object: &Object) -> Arc<Any> {
+    Arc::new(Any(object.clone()))
+}
 
 impl Shadow {
-    fn of(&mut self, kind: Kind) -> &mut Store<Ref, Object> {
-        self.0.entry(kind).or_insert_with(|| Store::new(Object::meta))
+    fn of(&mut self, kind: Kind) -> &mut Store<Ref, Any> {
+        self.0.entry(kind).or_insert_with(|| Store::new(Any::meta))
     }
 
     /// Takes in a change.
     pub fn apply(&mut self, change: &Change) {
         let store = self.of(change.kind());
         match change {
-            Change::Applied(object) => _ = store.put(found_by(object.reference()), Arc::new(object.clone())),
-            Change::Deleted(object) => _ = store.deleted(&found_by(object.reference()), object),
+            Change::Applied(object) => _ = store.put(found_by(object.reference()), any(object)),
+            Change::Deleted(object) => _ = store.deleted(&found_by(object.reference()), &any(object)),
             Change::Gone { reference, uid } => _ = store.gone(&found_by(reference.clone()), uid),
-            Change::Replaced(_, objects) => {
-                let listed: HashSet<_> = objects.iter().map(|object| found_by(object.reference())).collect();
-                for (key, object) in store.missing_from(&listed) {
+            Change::ListBegins(_) => store.list_begins(),
+            Change::InList(object) => _ = store.in_list(found_by(object.reference()), any(object)),
+            Change::Listed(_) => {
+                for (key, object) in store.missing() {
                     store.dropped(&key, &object);
                 }
-                for object in objects {
-                    store.put(found_by(object.reference()), Arc::new(object.clone()));
+                for (key, object) in store.list_ends() {
+                    store.put_listed(key, object);
                 }
-                store.listed(objects.iter().map(Object::meta));
             }
         }
     }
 
     /// The object of that name.
-    pub fn get(&self, reference: &Ref) -> Option<&Object> {
+    pub fn get(&self, reference: &Ref) -> Option<Object> {
         let found = self.0.get(&reference.kind)?.get(&found_by(reference.clone()));
-        found.map(|object| &**object)
+        found.map(|object| object.0.clone())
     }
 
     /// The objects of a kind, by name.
     pub fn all(&self, kind: Kind) -> Vec<Object> {
         let mut all: Vec<_> = self.0.get(&kind).into_iter().flat_map(Store::iter).collect();
         all.sort_by_key(|(reference, _)| *reference);
-        all.into_iter().map(|(_, object)| (**object).clone()).collect()
+        all.into_iter().map(|(_, object)| object.0.clone()).collect()
     }
 }
 

@@ -7,10 +7,11 @@ use api::{AddressName, ClaimKey, IPAddress, IPAddressClaim, IPAddressClass, Serv
 use k8s_openapi::api::core::v1::{Namespace, Service};
 use kube::core::DynamicObject;
 
+use crate::store::Packable;
 use crate::{Change, Object, Ref, Store};
 
 /// A kind of object that an index may keep, and by what it finds one.
-pub trait Kept: Sized {
+pub trait Kept: Packable {
     /// What an object is found by.
     type Key: Eq + Hash + Clone;
     /// The key of the object of that name.

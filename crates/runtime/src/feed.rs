@@ -153,14 +153,14 @@ impl Feed {
                 }
                 Ok(watcher::Event::InitApply(object)) => {
                     count += 1;
-                    sink(News::Listed(trimmed(object)));
+                    sink(News::Listed(trimmed(self.kind, object)));
                 }
                 Ok(watcher::Event::InitDone) => {
                     tracing::debug!(kind = %self.kind, count, "listed");
                     sink(News::Complete);
                 }
-                Ok(watcher::Event::Apply(object)) => sink(News::Applied(trimmed(object))),
-                Ok(watcher::Event::Delete(object)) => sink(News::Deleted(trimmed(object))),
+                Ok(watcher::Event::Apply(object)) => sink(News::Applied(trimmed(self.kind, object))),
+                Ok(watcher::Event::Delete(object)) => sink(News::Deleted(trimmed(self.kind, object))),
                 Err(error) => {
                     let delay = trouble.came(self, &error);
                     tokio::time::sleep(delay).await;
@@ -184,11 +184,11 @@ fn resource_of(kind: Kind) -> ApiResource {
     }
 }
 
-fn trimmed<K: Resource>(mut object: K) -> Object
+fn trimmed<K: Resource>(kind: Kind, mut object: K) -> Object
 where
     Object: From<K>,
 {
-    wire::trim(&mut object);
+    wire::trim(kind, &mut object);
     object.into()
 }
 

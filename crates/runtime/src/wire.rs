@@ -30,26 +30,29 @@ pub(crate) fn collection_of(reference: &Ref) -> Request {
 /// An object from the server's text, trimmed.
 pub(crate) fn decode(kind: Kind, text: &str) -> Result<Object, serde_json::Error> {
     Ok(match kind {
-        Kind::Class => parse::<IPAddressClass>(text)?.into(),
-        Kind::Address => parse::<IPAddress>(text)?.into(),
-        Kind::Claim => parse::<IPAddressClaim>(text)?.into(),
-        Kind::Service => parse::<v1::Service>(text)?.into(),
-        Kind::Namespace => parse::<v1::Namespace>(text)?.into(),
-        Kind::Event => parse::<v1::Event>(text)?.into(),
-        Kind::Pool => parse::<DynamicObject>(text)?.into(),
+        Kind::Class => parse::<IPAddressClass>(kind, text)?.into(),
+        Kind::Address => parse::<IPAddress>(kind, text)?.into(),
+        Kind::Claim => parse::<IPAddressClaim>(kind, text)?.into(),
+        Kind::Service => parse::<v1::Service>(kind, text)?.into(),
+        Kind::Namespace => parse::<v1::Namespace>(kind, text)?.into(),
+        Kind::Event => parse::<v1::Event>(kind, text)?.into(),
+        Kind::Pool => parse::<DynamicObject>(kind, text)?.into(),
     })
 }
 
-fn parse<K: DeserializeOwned + Resource>(text: &str) -> Result<K, serde_json::Error> {
+fn parse<K: DeserializeOwned + Resource>(kind: Kind, text: &str) -> Result<K, serde_json::Error> {
     let mut object = serde_json::from_str(text)?;
-    trim(&mut object);
+    trim(kind, &mut object);
     Ok(object)
 }
 
 /// Leaves out what no decision reads, before an object is kept: it is most of an object's memory. Who wrote
-/// last, and when, stays (contract §11 names the field manager of a foreign edit); which fields, does not.
-pub(crate) fn trim<K: Resource>(object: &mut K) {
+/// last, and when, stays on Services (contract §11 names the field manager of a foreign edit); which fields, does not.
+pub(crate) fn trim<K: Resource>(kind: Kind, object: &mut K) {
     let meta = object.meta_mut();
+    if kind != Kind::Service {
+        meta.managed_fields = None;
+    }
     if let Some(entries) = &mut meta.managed_fields {
         for entry in entries {
             mem::take(&mut entry.fields_v1);

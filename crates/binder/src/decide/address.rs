@@ -25,16 +25,16 @@ pub fn decide(index: &Index, name: &AddressName, moment: &Moment) -> Plan {
         return plan;
     }
     if address.is_deleting() {
-        return deleting(index, address);
+        return deleting(index, &address);
     }
-    let object = Object::Address(Arc::clone(address));
-    let invalid = invalid(index, address);
-    let fate = if invalid.is_some() { Fate::Invalid } else { fate(index, address) };
+    let object = Object::Address(Arc::clone(&address));
+    let invalid = invalid(index, &address);
+    let fate = if invalid.is_some() { Fate::Invalid } else { fate(index, &address) };
     match &fate {
         // The claim's pass writes the uid, and the finalizer with it.
         Fate::AwaitsUid => return plan,
         Fate::Orphaned(_) if address.spec.reclaim_policy == ReclaimPolicy::Delete => {}
-        _ => plan.actions.extend(protect(address)),
+        _ => plan.actions.extend(protect(&address)),
     }
     let valid = match &invalid {
         Some(verdict) => {
@@ -46,12 +46,12 @@ pub fn decide(index: &Index, name: &AddressName, moment: &Moment) -> Plan {
             ));
             invalid.clone()
         }
-        None => status::valid_again(address),
+        None => status::valid_again(&address),
     };
     let said = |phase, bound| AddressVerdict { phase: Some(phase), valid: valid.clone(), bound };
     let verdict = match fate {
         Fate::Orphaned(claim) => {
-            plan.append(orphaned(index, address, &claim, moment));
+            plan.append(orphaned(index, &address, &claim, moment));
             return plan;
         }
         Fate::Invalid if !address.phase().is_drivers() => said(AddressPhase::Pending, None),
@@ -75,7 +75,7 @@ pub fn decide(index: &Index, name: &AddressName, moment: &Moment) -> Plan {
             AddressVerdict { valid, ..AddressVerdict::default() }
         }
     };
-    plan.actions.extend(status::write_address(address, verdict, address.metadata.generation, moment));
+    plan.actions.extend(status::write_address(&address, verdict, address.metadata.generation, moment));
     plan
 }
 

@@ -21,7 +21,7 @@ const CONTESTED: Duration = Duration::from_secs(1);
 /// Decides about a claim; what it takes is assumed in the index until the plan is settled.
 pub fn decide(index: &mut Index, key: &ClaimKey, moment: &Moment) -> Plan {
     // One that is gone is no business of this pass: its addresses look after themselves (§5.6).
-    let Some(claim) = index.claim(key).cloned() else { return Plan::default() };
+    let Some(claim) = index.claim(key) else { return Plan::default() };
     if claim.is_deleting() {
         return reclaim::claim(index, &claim, moment);
     }

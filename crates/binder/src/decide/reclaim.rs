@@ -24,8 +24,8 @@ pub(super) fn claim(index: &Index, claim: &Arc<IPAddressClaim>, moment: &Moment)
         if own.is_some() && own != uid {
             continue;
         }
-        told.push(Arc::clone(address));
-        plan.append(give_up(index, address, uid.filter(|_| own.is_none()), moment));
+        told.push(Arc::clone(&address));
+        plan.append(give_up(index, &address, uid.filter(|_| own.is_none()), moment));
     }
     let object = Object::Claim(Arc::clone(claim));
     plan.push(Action::patch(Target::of(&object), field("metadata", field("finalizers", finalizers))));

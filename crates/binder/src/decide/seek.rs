@@ -72,7 +72,7 @@ pub(super) fn seek(index: &Index, claim: &IPAddressClaim, need: &Need) -> Sought
             }
             sought.contested |= index.assumed_for(&AddressName::new(name)).is_some();
         } else if let Some(address) = index.first_free(&wish) {
-            sought.taken.push((family, Arc::clone(address)));
+            sought.taken.push((family, Arc::clone(&address)));
         } else {
             waiting.push(family);
             sought.contested |= index.is_contested(&wish);
@@ -87,10 +87,9 @@ pub(super) fn seek(index: &Index, claim: &IPAddressClaim, need: &Need) -> Sought
 
 fn class_of(index: &Index, claim: &IPAddressClaim) -> Result<Arc<IPAddressClass>, Verdict> {
     match index.class_wanted(claim) {
-        Some(name) => index
-            .class(name)
-            .cloned()
-            .ok_or_else(|| Verdict::no("ClassNotFound", words::class_not_found(name))),
+        Some(name) => {
+            index.class(name).ok_or_else(|| Verdict::no("ClassNotFound", words::class_not_found(name)))
+        }
         None if index.default_classes().is_empty() => {
             Err(Verdict::no("NoDefaultClass", words::no_default_class()))
         }
@@ -111,8 +110,8 @@ fn named(index: &Index, claim: &IPAddressClaim, name: &str, wish: &Wish) -> Resu
         let given = ours && !stale;
         return Err(match address.phase() {
             // Bound to this claim, and not serving it.
-            AddressPhase::Lost if given => words::ill(address),
-            _ if given => words::named_unavailable(name, address),
+            AddressPhase::Lost if given => words::ill(&address),
+            _ if given => words::named_unavailable(name, &address),
             _ if stale => words::named_stale(name),
             _ => words::named_taken(name),
         });
@@ -128,8 +127,8 @@ fn named(index: &Index, claim: &IPAddressClaim, name: &str, wish: &Wish) -> Resu
     {
         return Err(words::named_of_family(name, ip.family(), wish.family));
     }
-    match index.free_for(address) {
-        Some(_) => Ok(Arc::clone(address)),
-        None => Err(words::named_unavailable(name, address)),
+    match index.free_for(&address) {
+        Some(_) => Ok(Arc::clone(&address)),
+        None => Err(words::named_unavailable(name, &address)),
     }
 }

@@ -82,17 +82,17 @@ impl Index {
     }
 
     /// A class by name.
-    pub fn class(&self, name: &str) -> Option<&Arc<IPAddressClass>> {
+    pub fn class(&self, name: &str) -> Option<Arc<IPAddressClass>> {
         self.classes.get(&name.to_owned())
     }
 
     /// A claim by key.
-    pub fn claim(&self, key: &ClaimKey) -> Option<&Arc<IPAddressClaim>> {
+    pub fn claim(&self, key: &ClaimKey) -> Option<Arc<IPAddressClaim>> {
         self.claims.get(key)
     }
 
     /// An address by name.
-    pub fn address(&self, name: &AddressName) -> Option<&Arc<IPAddress>> {
+    pub fn address(&self, name: &AddressName) -> Option<Arc<IPAddress>> {
         self.addresses.get(name)
     }
 
@@ -102,7 +102,7 @@ impl Index {
     }
 
     /// The addresses whose `claimRef` has this namespace and name, of whatever uid, by name.
-    pub fn addresses_naming(&self, key: &ClaimKey) -> impl Iterator<Item = &Arc<IPAddress>> {
+    pub fn addresses_naming(&self, key: &ClaimKey) -> impl Iterator<Item = Arc<IPAddress>> {
         self.addresses_by_claim.get(key).filter_map(|name| self.addresses.get(name))
     }
 
@@ -131,7 +131,7 @@ impl Index {
     }
 
     /// The free address of a class and family with the smallest name.
-    pub fn first_free(&self, wish: &Wish) -> Option<&Arc<IPAddress>> {
+    pub fn first_free(&self, wish: &Wish) -> Option<Arc<IPAddress>> {
         self.addresses.get(self.market.first(wish)?)
     }
 
@@ -176,7 +176,7 @@ impl Index {
         let mut dirty = std::mem::take(&mut self.freed);
         for name in self.assumed_by.take(key) {
             self.assumed.remove(&name);
-            let Some(address) = self.addresses.get(&name).cloned() else { continue };
+            let Some(address) = self.addresses.get(&name) else { continue };
             if address.spec.claim_ref.as_ref().is_some_and(|claim_ref| claim_ref.key() == *key) {
                 continue;
             }

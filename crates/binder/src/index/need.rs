@@ -49,16 +49,16 @@ impl Index {
         let mut collected = Vec::new();
         for address in self.addresses_naming(&claim.key()) {
             // Nothing trusts what is not valid (§5.3).
-            let Some(ip) = self.valid_ip(address) else { continue };
+            let Some(ip) = self.valid_ip(&address) else { continue };
             match address.spec.claim_ref.as_ref().and_then(|claim_ref| claim_ref.uid()) {
                 // One that goes is not bound on its way out.
                 None if address.is_deleting() => {}
                 None => {
-                    need.incomplete.push(Arc::clone(address));
+                    need.incomplete.push(Arc::clone(&address));
                     collected.push((ip.family(), address));
                 }
                 own if own == uid => collected.push((ip.family(), address)),
-                Some(_) if is_kept_for_a_successor(address) => need.released.push(Arc::clone(address)),
+                Some(_) if is_kept_for_a_successor(&address) => need.released.push(Arc::clone(&address)),
                 Some(_) => {}
             }
         }
@@ -66,7 +66,7 @@ impl Index {
             let best = collected
                 .iter()
                 .filter(|(of, _)| of == family)
-                .map(|(_, address)| *address)
+                .map(|(_, address)| address)
                 .min_by_key(|address| (!is_well(address), preference(claim, address)));
             match best {
                 Some(address) if is_well(address) => need.met.push(Arc::clone(address)),

@@ -101,7 +101,7 @@ impl Index {
         }
         touched.insert(name);
         for name in &touched {
-            let address = self.addresses.get(name).cloned();
+            let address = self.addresses.get(name);
             let wish = address.as_ref().and_then(|address| self.free_for(address));
             self.market.offer(name, wish, dirty);
             claims.extend(address.as_ref().and_then(|address| claim_of(address)));
@@ -114,7 +114,7 @@ impl Index {
         }
         for key in claims {
             self.refresh_claim(&key, dirty);
-            if self.claims.get(&key).is_some() {
+            if self.claims.contains(&key) {
                 dirty.insert(Key::Claim(key));
             }
         }
@@ -155,7 +155,7 @@ impl Index {
 
     /// Files a claim anew under what may meet it.
     fn refresh_claim(&mut self, key: &ClaimKey, dirty: &mut Dirty) {
-        let new = self.claims.get(key).and_then(|claim| self.filing(claim));
+        let new = self.claims.get(key).and_then(|claim| self.filing(&claim));
         if self.filed.get(key) == new.as_ref() {
             return;
         }
@@ -206,9 +206,7 @@ impl Index {
         let wish = |class: &str, family: Family| Wish { class: class.to_owned(), family };
         let wishes = match &class {
             Some(class)
-                if address_name.is_none()
-                    && need.released.is_empty()
-                    && self.classes.get(class).is_some() =>
+                if address_name.is_none() && need.released.is_empty() && self.classes.contains(class) =>
             {
                 let families = need.missing.iter().copied().filter(|family| need.may_take(*family));
                 families.map(|family| wish(class, family)).collect()

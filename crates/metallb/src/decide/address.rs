@@ -44,7 +44,7 @@ pub(super) fn tear_down(index: &Index, address: &Arc<IPAddress>, plan: &mut Plan
     for placeholder in placeholders.iter().filter(|placeholder| !placeholder.is_deleting()) {
         plan.push(Action::delete(&Object::Service(Arc::clone(placeholder))));
     }
-    let still_ours = |ip: Ip| index.services_of_ip(ip).any(|service| index.is_placeholder(service));
+    let still_ours = |ip: Ip| index.services_of_ip(ip).any(|service| index.is_placeholder(&service));
     if !has_teardown(address) || !placeholders.is_empty() || address.ip().is_ok_and(still_ours) {
         return;
     }
@@ -74,7 +74,7 @@ pub(super) fn hold(index: &Index, unit: &Unit, address: &Arc<IPAddress>, moment:
             index.services_of_ip(ip).find(|service| unit.owns(address) && service.claim() == unit.key);
         match claimant {
             // It will not be associated any more; who keeps it from going is nobody of ours.
-            Some(leaver) if leaver.is_deleting() => tell_held_by_other(address, leaver, moment, plan),
+            Some(leaver) if leaver.is_deleting() => tell_held_by_other(address, &leaver, moment, plan),
             None if placeholders.is_empty() => {
                 arm(index, unit, address, &hold_key(index, unit, moment), None, plan);
             }
@@ -123,7 +123,7 @@ fn tell_held(
         );
         edit.held_again(moment.now);
     } else if let Some(other) = index.services_of_ip(ip).find(|service| !index.is_placeholder(service)) {
-        return tell_held_by_other(address, other, moment, plan);
+        return tell_held_by_other(address, &other, moment, plan);
     } else if index.pool_containing(&[ip]).is_none() {
         let message = format!("no IPAddressPool contains {ip}; put it back into a pool");
         edit.condition(types::HELD, false, "NoPool", &message, moment.now);
@@ -170,7 +170,7 @@ pub(super) fn arm(
     let name = placeholder::hold_name(address);
     let home = &index.config.placeholder_namespace;
     let stranger = index.services.get(&api::ServiceKey::new(home, &name));
-    if stranger.is_some_and(|service| !index.is_placeholder(service)) {
+    if stranger.is_some_and(|service| !index.is_placeholder(&service)) {
         let note =
             format!("Service {home}/{name} is in the way of the placeholder of this address; delete it");
         plan.standing.push(Event::warning(&object, "PlaceholderBlocked", "Hold", note));

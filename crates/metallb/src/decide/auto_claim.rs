@@ -24,19 +24,19 @@ use crate::parse::service::View;
 pub(super) fn serve(index: &Index, key: &ServiceKey, plan: &mut Plan) {
     let Some(service) = index.services.get(key).filter(|service| is_plain(index, service)) else { return };
     let Some(class) = index.auto_claim_class().filter(|class| is_served(class)) else { return };
-    let object = Object::Service(Arc::clone(service));
+    let object = Object::Service(Arc::clone(&service));
     let name = ClaimKey::new(&key.namespace, &key.name);
     match index.claims.get(&name) {
         None => {
             let note = format!("no IPAddressClaim {} can be made for this Service", key.name);
             plan.push(Action::Create {
-                object: claim(service, class).into(),
+                object: claim(&service, &class).into(),
                 refused: Some(Guard { event: Event::warning(&object, "AutoClaimFailed", "AutoClaim", note) }),
             });
         }
         // One of an earlier Service of this name that is about to go: its going leads here again.
-        Some(claim) if claim.is_deleting() || is_of_another(claim, service) => return,
-        Some(claim) if is_made_here(claim) => {}
+        Some(claim) if claim.is_deleting() || is_of_another(&claim, &service) => return,
+        Some(claim) if is_made_here(&claim) => {}
         Some(_) => {
             let note = format!(
                 "IPAddressClaim {0} exists and was not made for this Service; annotate the Service with {CLAIM}: {0} to \

@@ -66,9 +66,9 @@ pub fn missing_families(index: &Index, claim: &IPAddressClaim) -> Vec<Family> {
 /// Reserves what the claim lacks; withdraws what is no longer wanted.
 pub(super) fn reserve(index: &mut Index, key: &ClaimKey, moment: &Moment) -> Plan {
     let mut plan = Plan::default();
-    let Some(claim) = index.claims.get(key).cloned() else { return plan };
+    let Some(claim) = index.claims.get(key) else { return plan };
     let missing = missing_families(index, &claim);
-    let class = class_name(&claim).and_then(|name| index.classes.get(&name).cloned());
+    let class = class_name(&claim).and_then(|name| index.classes.get(&name));
     let Some(class) = class.filter(|class| class::is_served(class)) else {
         // Nothing can be recorded without a class: what waits in MetalLB would be given an IP, and keep it for nobody.
         withdraw_unwanted(index, &claim, &[], &mut plan);
@@ -78,7 +78,7 @@ pub(super) fn reserve(index: &mut Index, key: &ClaimKey, moment: &Moment) -> Pla
     for family in missing {
         let name = placeholder::allocation_name(&claim, family);
         let existing = ServiceKey::new(&index.config.placeholder_namespace, &name);
-        match index.services.get(&existing).cloned() {
+        match index.services.get(&existing) {
             None => allocate(index, &claim, &class, family, moment, &mut plan),
             Some(service) if service.is_deleting() => {}
             Some(service) => match service.ingress().into_iter().find(|ip| ip.family() == family) {
@@ -102,8 +102,8 @@ fn withdraw_unwanted(index: &Index, claim: &IPAddressClaim, missing: &[Family], 
         let Some(service) = index.services.get(&key).filter(|service| !service.is_deleting()) else {
             continue;
         };
-        if index.address_held_by(service).is_none() && index.is_placeholder(service) {
-            withdraw(index, service, plan);
+        if index.address_held_by(&service).is_none() && index.is_placeholder(&service) {
+            withdraw(index, &service, plan);
         }
     }
 }
@@ -113,7 +113,7 @@ fn withdraw_unwanted(index: &Index, claim: &IPAddressClaim, missing: &[Family], 
 fn withdraw(index: &Index, service: &Arc<Service>, plan: &mut Plan) {
     let shown = service.ingress().into_iter().map(Ip::object_name);
     let names: BTreeSet<AddressName> = service.held_address().into_iter().chain(shown).collect();
-    for name in names.iter().filter(|name| index.addresses.get(name).is_none()) {
+    for name in names.iter().filter(|name| !index.addresses.contains(name)) {
         plan.push(Action::ConfirmAbsent { reference: Ref::address(name), uid: None });
     }
     plan.push(Action::delete(&Object::Service(Arc::clone(service))));
@@ -224,12 +224,11 @@ fn record(
 ) {
     let object = Object::Claim(Arc::clone(claim));
     let name = ip.object_name();
-    let rival =
-        index.addresses_of_ip(ip).next().or_else(|| index.addresses.get(&name).map(|address| &**address));
+    let rival = index.addresses_of_ip(ip).next().or_else(|| index.addresses.get(&name));
     if let Some(rival) = rival {
         // What the inventory wrote down goes when its Service has let go: this placeholder has the IP until then.
-        if is_observed(rival)
-            && index.services_of_ip(ip).all(|other| View::key(&**other) == View::key(&**service))
+        if is_observed(&rival)
+            && index.services_of_ip(ip).all(|other| View::key(&*other) == View::key(&**service))
         {
             return;
         }

@@ -90,7 +90,7 @@ pub(super) fn decide(index: &Index, name: &str, moment: &Moment) -> Plan {
         return plan;
     };
     let object = Object::Class(class.clone());
-    let verdict = verdict(index, class);
+    let verdict = verdict(index, &class);
     let generation = class.metadata.generation;
     let old = class.status.clone().unwrap_or_default();
     let mut conditions = old.conditions.clone();
@@ -113,7 +113,7 @@ pub(super) fn decide(index: &Index, name: &str, moment: &Moment) -> Plan {
     if let Err(refusal) = verdict {
         plan.standing.push(Event::warning(&object, "PoolRefused", "Accept", refusal.message));
     }
-    if is_auto_claim(class) {
+    if is_auto_claim(&class) {
         auto_claim(index, &object, &mut plan);
     }
     plan

@@ -24,8 +24,7 @@ use crate::parse::service::View;
 pub(super) fn offenders(index: &Index, unit: &Unit, address: &IPAddress) -> Vec<Arc<Service>> {
     let Ok(ip) = address.ip() else { return Vec::new() };
     let all = index.services_of_ip(ip).chain(index.services_of_external_ip(ip));
-    let mut found: Vec<_> =
-        all.filter(|service| !is_rightful(index, unit, address, service)).cloned().collect();
+    let mut found: Vec<_> = all.filter(|service| !is_rightful(index, unit, address, service)).collect();
     found.sort_by_key(|service| View::key(&**service));
     found.dedup_by_key(|service| View::key(&**service));
     found
@@ -49,7 +48,7 @@ fn is_recorded(address: &IPAddress, service: &Service) -> bool {
 fn has_live_holder(index: &Index, address: &IPAddress) -> bool {
     let holder = address.associated_to().map(|to| api::ServiceKey::new(&to.namespace, &to.name));
     let service = holder.and_then(|holder| index.services.get(&holder));
-    service.is_some_and(|service| is_holder(address, service))
+    service.is_some_and(|service| is_holder(address, &service))
 }
 
 /// Whether no pool contains the IP and MetalLB does not serve it to its rightful holder. While it does, the pools may
@@ -57,7 +56,7 @@ fn has_live_holder(index: &Index, address: &IPAddress) -> bool {
 pub(super) fn is_lost(index: &Index, unit: &Unit, address: &IPAddress) -> bool {
     let Ok(ip) = address.ip() else { return false };
     index.pool_containing(&[ip]).is_none()
-        && !index.services_of_ip(ip).any(|service| is_rightful(index, unit, address, service))
+        && !index.services_of_ip(ip).any(|service| is_rightful(index, unit, address, &service))
 }
 
 /// Why an address can be given to nobody at this moment, for the Service that asks for it. Whose fault it is stands on

@@ -39,7 +39,7 @@ pub(super) fn watch(index: &mut Index, unit: &Unit, moment: &Moment, plan: &mut 
         }
     }
     for (key, group) in holders {
-        let Some(service) = index.services.get(&key).cloned() else { continue };
+        let Some(service) = index.services.get(&key) else { continue };
         let kept = service.is_load_balancer() && !service.is_deleting() && service.claim() == unit.key;
         let at_rest = |address: &Arc<_>| is_holder(address, &service) && !is_under_way(address);
         if !kept || !group.iter().all(at_rest) {
@@ -99,8 +99,8 @@ pub(super) fn misspelt(index: &Index, key: &ServiceKey, plan: &mut Plan) {
     let Some(service) = index.services.get(key).filter(|service| !index.is_placeholder(service)) else {
         return;
     };
-    let object = Object::Service(Arc::clone(service));
-    for name in unknown_annotations(service) {
+    let object = Object::Service(Arc::clone(&service));
+    for name in unknown_annotations(&service) {
         let nearest = KNOWN.iter().map(|known| (distance(name, known), *known)).min();
         let meant = nearest.filter(|(distance, _)| *distance <= NEAR);
         let hint = meant.map_or_else(

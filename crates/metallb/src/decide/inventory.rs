@@ -30,7 +30,7 @@ pub(super) fn observe(index: &Index, key: &ServiceKey, plan: &mut Plan) {
         let name = ip.object_name();
         let known = index.addresses_of_ip(ip).next().is_some() || index.addresses.get(&name).is_some();
         let (false, Some(class)) = (known, index.class_of_ip(ip)) else { continue };
-        plan.push(Action::create(note(service, ip, name, class)));
+        plan.push(Action::create(note(&service, ip, name, class)));
     }
 }
 
@@ -77,13 +77,13 @@ pub(super) fn tend(index: &Index, address: &Arc<IPAddress>, moment: &Moment, pla
     };
     if address.associated_to().is_none() {
         let mut edit = Edit::of(address);
-        edit.observed(service, moment.now);
+        edit.observed(&service, moment.now);
         plan.actions.extend(edit.action());
     }
 }
 
 /// The Service of the note, as long as it has the address and the address is one of the inventory's.
-fn holder<'a>(index: &'a Index, address: &IPAddress) -> Option<&'a Arc<Service>> {
+fn holder(index: &Index, address: &IPAddress) -> Option<Arc<Service>> {
     let ip = address.ip().ok().filter(|ip| index.config.inventory && index.class_of_ip(*ip).is_some())?;
     let named = address.spec.claim_ref.as_ref()?;
     let service = index.services.get(&ServiceKey::new(&named.namespace, &named.name))?;

@@ -41,7 +41,6 @@ pub fn decide(index: &mut Index, key: &Key, moment: &Moment) -> Plan {
         Key::Address(name) => match index.addresses.get(name) {
             // Bound meanwhile: decided under its claim's key, which is dirty since then.
             Some(address) if address.spec.claim_ref.is_none() => {
-                let address = Arc::clone(address);
                 unit(index, &Unit { key: None, claim: None, addresses: vec![address] }, moment)
             }
             _ => Plan::default(),
@@ -71,7 +70,7 @@ impl Unit {
     fn of_claim(index: &Index, key: &ClaimKey) -> Self {
         Self {
             key: Some(key.clone()),
-            claim: index.claims.get(key).cloned(),
+            claim: index.claims.get(key),
             addresses: index.addresses_of_claim(key),
         }
     }

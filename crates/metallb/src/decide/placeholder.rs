@@ -257,7 +257,7 @@ pub(super) fn sweep(index: &Index, key: &ServiceKey) -> Plan {
     if placeholder.is_deleting() {
         return plan;
     }
-    if index.address_held_by(placeholder).is_some() {
+    if index.address_held_by(&placeholder).is_some() {
         return plan;
     }
     let address = placeholder.held_address();
@@ -266,17 +266,17 @@ pub(super) fn sweep(index: &Index, key: &ServiceKey) -> Plan {
         .zip(placeholder.annotation(driver::CLAIM_NAME))
         .map(|(namespace, name)| ClaimKey::new(namespace, name));
     let alive = claim.as_ref().and_then(|claim| index.claims.get(claim));
-    if alive.is_some_and(|claim| address.is_some() || is_for(placeholder, claim)) {
+    if alive.as_ref().is_some_and(|claim| address.is_some() || is_for(&placeholder, claim)) {
         return plan;
     }
     if let Some(address) = &address {
         plan.push(Action::ConfirmAbsent { reference: Ref::address(address), uid: None });
     }
     if let Some(claim) = &claim {
-        let uid = alive.is_some().then(|| uid_in_name(placeholder).to_owned());
+        let uid = alive.is_some().then(|| uid_in_name(&placeholder).to_owned());
         plan.push(Action::ConfirmAbsent { reference: Ref::claim(claim), uid });
     }
-    plan.push(Action::delete(&Object::Service(Arc::clone(placeholder))));
+    plan.push(Action::delete(&Object::Service(Arc::clone(&placeholder))));
     plan
 }
 

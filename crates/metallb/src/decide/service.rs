@@ -39,26 +39,26 @@ pub(super) fn associate(
         match service {
             None => rehold::bury(index, unit, key, group, moment, plan),
             Some(service) if !service.is_load_balancer() => {
-                rehold::rehold(index, unit, service, group, moment, plan);
+                rehold::rehold(index, unit, &service, group, moment, plan);
             }
             // The other address is about to be the claim's too: until then the Service keeps both as they are.
-            Some(service) if keeps(unit, service, group) && is_half_adopted(unit) => {
-                taken = taken.or_else(|| Some(View::key(&**service)));
+            Some(service) if keeps(unit, &service, group) && is_half_adopted(unit) => {
+                taken = taken.or_else(|| Some(View::key(&*service)));
             }
             Some(service)
                 if taken.is_none()
-                    && keeps(unit, service, group)
-                    && !is_shut_out(index, service, &widened(index, unit, service, group)) =>
+                    && keeps(unit, &service, group)
+                    && !is_shut_out(index, &service, &widened(index, unit, &service, group)) =>
             {
-                taken = Some(View::key(&**service));
-                let targets = widened(index, unit, service, group);
+                taken = Some(View::key(&*service));
+                let targets = widened(index, unit, &service, group);
                 busy.extend(targets.iter().map(|address| address.key()));
-                handoff::forward(index, service, &targets, moment, plan);
+                handoff::forward(index, &service, &targets, moment, plan);
             }
             Some(service) => {
-                taken = taken.or_else(|| Some(View::key(&**service)));
-                handoff::reverse(index, unit, service, group, moment, plan);
-                unholdable::tell(index, service, group, plan);
+                taken = taken.or_else(|| Some(View::key(&*service)));
+                handoff::reverse(index, unit, &service, group, moment, plan);
+                unholdable::tell(index, &service, group, plan);
             }
         }
     }
@@ -166,7 +166,7 @@ fn elect(
             continue;
         }
         // Still gives back what it had of another claim: decided anew when that is done.
-        if index.addresses_of_service(&name).any(|address| is_holder(address, &service)) {
+        if index.addresses_of_service(&name).any(|address| is_holder(&address, &service)) {
             continue;
         }
         let refusal = if service.is_deleting() {
@@ -256,11 +256,11 @@ pub(super) fn strip_stray(index: &Index, key: &ServiceKey) -> Plan {
     let Some(service) = index.services.get(key).filter(|service| !index.is_placeholder(service)) else {
         return plan;
     };
-    let associated = index.addresses_of_service(key).any(|address| is_holder(address, service));
+    let associated = index.addresses_of_service(key).any(|address| is_holder(&address, &service));
     let awaits_claim = service.claim().is_some() && !service.is_deleting() && service.is_load_balancer();
     if !associated
         && !awaits_claim
-        && let Some(action) = marks::strip(service)
+        && let Some(action) = marks::strip(&service)
     {
         plan.push(action);
     }

@@ -84,7 +84,7 @@ fn families(service: &Service, ips: &[Ip]) -> Result<(), String> {
 /// the hold borrows it.
 fn foreign_wishes(index: &Index, service: &Service) -> Result<(), String> {
     let ours = service.is_pinned_by_us()
-        || index.addresses_of_service(&View::key(service)).any(|address| is_holder(address, service));
+        || index.addresses_of_service(&View::key(service)).any(|address| is_holder(&address, service));
     let remove = |what: &str| {
         Err(format!("{what} is set by somebody else; remove it, the claim brings its own address"))
     };

@@ -17,10 +17,10 @@ impl Index {
         // The event may come before its Service: the lists of a driver that starts come in any order.
         match self.services.get(&key) {
             Some(service) => {
-                if service.object_uid() != uid || !self.is_heeded(service) || !service.ingress().is_empty() {
+                if service.object_uid() != uid || !self.is_heeded(&service) || !service.ingress().is_empty() {
                     return;
                 }
-                dirty.extend(self.keys_of_service(service));
+                dirty.extend(self.keys_of_service(&service));
             }
             None if self.services_listed && key.namespace != self.config.placeholder_namespace => return,
             None => {}
@@ -69,7 +69,7 @@ impl Index {
         self.services_listed = true;
         let mut failures = std::mem::take(&mut self.failures);
         failures.retain(|uid, failure| match self.services.get(&failure.service) {
-            Some(service) => service.object_uid() == uid && self.is_heeded(service),
+            Some(service) => service.object_uid() == uid && self.is_heeded(&service),
             None => failure.service.namespace == self.config.placeholder_namespace,
         });
         self.failures = failures;

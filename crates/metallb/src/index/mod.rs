@@ -151,9 +151,9 @@ impl Index {
         claims.sort();
         keys.extend(claims.into_iter().map(|(_, key)| Key::Claim(key)));
         let mut rest = BTreeSet::new();
-        rest.extend(self.addresses.iter().map(|(_, address)| Self::unit(address)));
+        rest.extend(self.addresses.iter().map(|(_, address)| Self::unit(&address)));
         for (_, service) in self.services.iter() {
-            rest.extend(self.keys_of_service(service));
+            rest.extend(self.keys_of_service(&service));
         }
         let known: BTreeSet<Key> = keys.iter().cloned().collect();
         keys.extend(rest.into_iter().filter(|key| !known.contains(key)));

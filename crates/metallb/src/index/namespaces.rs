@@ -14,7 +14,7 @@ use crate::parse::pool::{Pool, Relabelled};
 impl Index {
     /// A pool as it is among the namespaces there are.
     pub(super) fn pool_among_namespaces(&self, pool: &DynamicObject) -> Pool {
-        Pool::of(pool).among(self.namespaces.iter().map(|(_, namespace)| namespace.labels()))
+        Pool::of(pool).among(self.namespaces.iter().map(|(_, namespace)| namespace.labels().clone()))
     }
 
     /// A namespace came, went or was relabelled: whoever a pool may serve now and did not before, or the other way

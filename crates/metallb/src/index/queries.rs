@@ -16,15 +16,12 @@ use crate::parse::service::{PLACEHOLDER_PREFIX, View, address_in_name, is_our_ke
 impl Index {
     /// The addresses whose `claimRef` names this claim, of whatever uid, in name order.
     pub fn addresses_of_claim(&self, claim: &ClaimKey) -> Vec<Arc<IPAddress>> {
-        self.addresses_by_claim.get(claim).filter_map(|name| self.addresses.get(name)).cloned().collect()
+        self.addresses_by_claim.get(claim).filter_map(|name| self.addresses.get(name)).collect()
     }
 
     /// The addresses that carry this IP, the one that stands first.
-    pub fn addresses_of_ip(&self, ip: Ip) -> impl Iterator<Item = &IPAddress> {
-        self.addresses_by_ip
-            .get(&ip)
-            .filter_map(|(_, name)| self.addresses.get(name))
-            .map(|address| &**address)
+    pub fn addresses_of_ip(&self, ip: Ip) -> impl Iterator<Item = Arc<IPAddress>> {
+        self.addresses_by_ip.get(&ip).filter_map(|(_, name)| self.addresses.get(name))
     }
 
     /// Whether this address is the one that stands for its IP (contract §3 c).
@@ -37,7 +34,7 @@ impl Index {
     /// this driver.
     pub fn is_ours(&self, address: &IPAddress) -> bool {
         address.metadata.finalizers.iter().flatten().any(|name| name == driver::TEARDOWN)
-            || self.classes.get(&address.spec.class_name).is_some_and(|class| is_served(class))
+            || self.classes.get(&address.spec.class_name).is_some_and(|class| is_served(&class))
     }
 
     /// Whether the Service is one of our placeholders: by its label, or, when somebody took that off, by a name and a
@@ -59,16 +56,16 @@ impl Index {
         let shown = ip.into_iter().flat_map(|ip| self.services_by_ip.get(&ip));
         let keys: BTreeSet<_> = self.placeholders_by_address.get(address).chain(shown).collect();
         let services = keys.into_iter().filter_map(|key| self.services.get(key));
-        let its = |service: &&Arc<Service>| {
+        let its = |service: &Arc<Service>| {
             self.is_placeholder(service)
                 && self.address_held_by(service).is_some_and(|held| held.key() == *address)
         };
-        services.filter(its).cloned().collect()
+        services.filter(its).collect()
     }
 
     /// The address of the ledger that a placeholder holds or is to hold. Its name decides; where the name is that of a
     /// claim, what MetalLB shows counts before labels, which anybody can edit.
-    pub fn address_held_by(&self, placeholder: &Service) -> Option<&Arc<IPAddress>> {
+    pub fn address_held_by(&self, placeholder: &Service) -> Option<Arc<IPAddress>> {
         let held = placeholder.held_address();
         let named = address_in_name(placeholder.metadata.name.as_deref().unwrap_or_default()).is_some();
         let mut shown = placeholder.ingress().into_iter().filter(|_| !named && held.is_some());
@@ -81,22 +78,22 @@ impl Index {
     /// The placeholders that were made for this claim.
     pub fn placeholders_for(&self, claim: &ClaimKey) -> Vec<Arc<Service>> {
         let keys = self.placeholders_by_claim.get(claim);
-        keys.filter_map(|key| self.services.get(key)).cloned().collect()
+        keys.filter_map(|key| self.services.get(key)).collect()
     }
 
     /// The Services that name this claim.
     pub fn services_of_claim(&self, claim: &ClaimKey) -> Vec<Arc<Service>> {
-        self.services_by_claim.get(claim).filter_map(|key| self.services.get(key)).cloned().collect()
+        self.services_by_claim.get(claim).filter_map(|key| self.services.get(key)).collect()
     }
 
     /// The Services whose status shows this IP.
-    pub fn services_of_ip(&self, ip: Ip) -> impl Iterator<Item = &Arc<Service>> {
+    pub fn services_of_ip(&self, ip: Ip) -> impl Iterator<Item = Arc<Service>> {
         self.services_by_ip.get(&ip).filter_map(|key| self.services.get(key))
     }
 
     /// The addresses that the ledger says this Service has. What the inventory observed is not among them: that is
     /// a note, and no association.
-    pub fn addresses_of_service(&self, service: &ServiceKey) -> impl Iterator<Item = &Arc<IPAddress>> {
+    pub fn addresses_of_service(&self, service: &ServiceKey) -> impl Iterator<Item = Arc<IPAddress>> {
         self.addresses_by_service.get(service).filter_map(|name| self.addresses.get(name))
     }
 
@@ -127,15 +124,15 @@ impl Index {
     }
 
     /// The Services that name this IP in `spec.externalIPs`.
-    pub fn services_of_external_ip(&self, ip: Ip) -> impl Iterator<Item = &Arc<Service>> {
+    pub fn services_of_external_ip(&self, ip: Ip) -> impl Iterator<Item = Arc<Service>> {
         self.services_by_external_ip.get(&ip).filter_map(|key| self.services.get(key))
     }
 
     /// The one class marked for auto-claim; none if there are several.
-    pub fn auto_claim_class(&self) -> Option<&IPAddressClass> {
+    pub fn auto_claim_class(&self) -> Option<Arc<IPAddressClass>> {
         let mut names = self.auto_claim_classes.iter();
         match (names.next(), names.next()) {
-            (Some(name), None) => self.classes.get(name).map(|class| &**class),
+            (Some(name), None) => self.classes.get(name),
             _ => None,
         }
     }

@@ -118,8 +118,8 @@ impl Index {
         if (old.is_none() || new.is_none())
             && let Some(ip) = ip
         {
-            dirty.extend(self.addresses_of_ip(ip).map(Self::unit).collect::<Vec<_>>());
-            let shown_by = self.services_of_ip(ip).map(|service| self.keys_of_service(service));
+            dirty.extend(self.addresses_of_ip(ip).map(|address| Self::unit(&address)).collect::<Vec<_>>());
+            let shown_by = self.services_of_ip(ip).map(|service| self.keys_of_service(&service));
             dirty.extend(shown_by.flatten().collect::<Vec<_>>());
         }
         if new.is_none() {
@@ -233,12 +233,12 @@ impl Index {
         let key = View::key(service);
         let mut keys: Vec<Key> = service.claim().map(Key::Claim).into_iter().collect();
         let associated = self.addresses_by_service.get(&key).filter_map(|name| self.addresses.get(name));
-        keys.extend(associated.map(|address| Self::unit(address)));
+        keys.extend(associated.map(|address| Self::unit(&address)));
         let ips = service.ingress().into_iter().chain(service.external_ips());
-        keys.extend(ips.flat_map(|ip| self.addresses_of_ip(ip)).map(Self::unit));
+        keys.extend(ips.flat_map(|ip| self.addresses_of_ip(ip)).map(|address| Self::unit(&address)));
         if self.is_placeholder(service) {
             let held = service.held_address();
-            keys.extend(held.and_then(|name| self.addresses.get(&name)).map(|address| Self::unit(address)));
+            keys.extend(held.and_then(|name| self.addresses.get(&name)).map(|address| Self::unit(&address)));
             keys.extend(self.claim_of_placeholder(service).map(Key::Claim));
             keys.push(Key::Placeholder(key));
             return keys;
@@ -247,7 +247,7 @@ impl Index {
             // A stranger's Service may be in the way of a placeholder of its name.
             let blocked = key.name.strip_prefix("iad-").map(AddressName::new);
             keys.extend(
-                blocked.and_then(|name| self.addresses.get(&name)).map(|address| Self::unit(address)),
+                blocked.and_then(|name| self.addresses.get(&name)).map(|address| Self::unit(&address)),
             );
         }
         let marked = service.is_pinned_by_us() || service.has_finalizer(driver::HANDOFF);
@@ -263,11 +263,14 @@ impl Index {
 
     /// Whoever has, or is to have, an address of the pool.
     pub(super) fn users_of<'a>(&'a self, pool: &'a Pool) -> impl Iterator<Item = Key> + 'a {
-        let recorded =
-            self.recorded.in_ranges_of(pool).flat_map(|ip| self.addresses_of_ip(ip)).map(Self::unit);
+        let recorded = self
+            .recorded
+            .in_ranges_of(pool)
+            .flat_map(|ip| self.addresses_of_ip(ip))
+            .map(|it| Self::unit(&it));
         let shown = self.shown.in_ranges_of(pool).flat_map(|ip| self.services_of_ip(ip));
         let strangers = shown.filter(|service| !self.is_placeholder(service));
-        recorded.chain(strangers.map(|service| Key::Service(View::key(&**service))))
+        recorded.chain(strangers.map(|service| Key::Service(View::key(&*service))))
     }
 
     pub(super) fn pool_changed(&mut self, name: &str, new: Option<&Pool>, dirty: &mut Dirty) {
@@ -301,7 +304,7 @@ impl Index {
         }
         let addresses =
             self.addresses_by_class.get(&name.to_owned()).filter_map(|name| self.addresses.get(name));
-        dirty.extend(addresses.map(|address| Self::unit(address)));
+        dirty.extend(addresses.map(|address| Self::unit(&address)));
     }
 }
 

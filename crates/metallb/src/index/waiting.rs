@@ -27,9 +27,9 @@ impl Index {
         let wish = self.claims.get(key).and_then(|claim| {
             // One to which MetalLB has given an address already waits no more: it would be counted against the room
             // that its own address left.
-            let mut families = missing_families(self, claim);
-            families.retain(|family| !self.is_assigned(claim, *family));
-            let class = class_name(claim).unwrap_or_default();
+            let mut families = missing_families(self, &claim);
+            families.retain(|family| !self.is_assigned(&claim, *family));
+            let class = class_name(&claim).unwrap_or_default();
             let created = claim.metadata.creation_timestamp.clone();
             (!families.is_empty()).then_some(Wait { class, created, families })
         });
@@ -99,13 +99,13 @@ impl Index {
     /// An IP of the ledger that lies in the pool and that no Service shows: whoever queues in MetalLB now could be
     /// given it.
     pub fn unheld_in(&self, pool: &Pool) -> Option<Ip> {
-        self.unheld.within(pool).find(|ip| self.addresses_of_ip(*ip).any(|address| self.is_ours(address)))
+        self.unheld.within(pool).find(|ip| self.addresses_of_ip(*ip).any(|address| self.is_ours(&address)))
     }
 
     /// Enters a placeholder among those that wait in MetalLB for any address of their pool, or takes it out.
     pub(super) fn refresh_queued(&mut self, key: &ServiceKey) {
         let waits = self.services.get(key).is_some_and(|service| {
-            self.is_placeholder(service)
+            self.is_placeholder(&service)
                 && service.ingress().is_empty()
                 && service.pin().is_ok_and(|pin| pin.is_empty())
         });
@@ -120,8 +120,8 @@ impl Index {
     pub fn is_any_queued(&self, ips: &[Ip]) -> bool {
         self.queued
             .iter()
-            .filter_map(|key| self.services.get(key)?.pool())
-            .any(|pool| self.pools.get(pool).is_some_and(|pool| ips.iter().any(|ip| pool.contains(*ip))))
+            .filter_map(|key| self.services.get(key)?.pool().map(str::to_owned))
+            .any(|pool| self.pools.get(&pool).is_some_and(|pool| ips.iter().any(|ip| pool.contains(*ip))))
     }
 
     /// The last failed reservation of a claim.

@@ -1,5 +1,6 @@
 //! A view of MetalLB's `IPAddressPool` (contract §7, §8), by the semantics of MetalLB v0.15.
 
+use std::borrow::Borrow;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
@@ -88,10 +89,10 @@ impl Pool {
 
     /// Tells the pool the labels of every namespace there is.
     #[must_use]
-    pub fn among<'a>(mut self, namespaces: impl Iterator<Item = &'a BTreeMap<String, String>>) -> Self {
+    pub fn among(mut self, namespaces: impl Iterator<Item: Borrow<BTreeMap<String, String>>>) -> Self {
         // Most pools restrict nobody: then nothing is walked.
         if self.selects_namespaces() {
-            self.fitting = namespaces.filter(|labels| self.fits(labels)).count();
+            self.fitting = namespaces.filter(|labels| self.fits(labels.borrow())).count();
         }
         self
     }
