@@ -5,7 +5,7 @@
 //! restarted, and finds the same thing in the way, finds it told as well.
 
 use std::collections::{HashMap, HashSet};
-use std::hash::Hash;
+use std::hash::{BuildHasher as _, Hash, RandomState};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -136,26 +136,38 @@ pub(crate) struct Standing<K> {
 
 struct Memory<K> {
     told: HashMap<K, Vec<u64>>,
-    /// The keys that a predecessor of this process may have told of already.
-    unseen: HashSet<K>,
+    /// The keys that a predecessor of this process may have told of already. As hashes, for they are all keys there
+    /// are: of two that share one, an Event may be told once more.
+    unseen: HashSet<u64>,
+    hasher: RandomState,
 }
 
 impl<K: Clone + Eq + Hash> Standing<K> {
     pub(crate) fn new(writer: Arc<Writer>) -> Self {
-        Self { writer, told: Mutex::new(Memory { told: HashMap::new(), unseen: HashSet::new() }) }
+        Self {
+            writer,
+            told: Mutex::new(Memory {
+                told: HashMap::new(),
+                unseen: HashSet::new(),
+                hasher: RandomState::new(),
+            }),
+        }
     }
 
     /// These keys are about to be decided for the first time: what stands in their way may have been told
     /// by a predecessor.
     pub(crate) fn inherit(&self, keys: &[K]) {
-        self.lock().unseen.extend(keys.iter().cloned());
+        let mut memory = self.lock();
+        let hashes: HashSet<u64> = keys.iter().map(|key| memory.hasher.hash_one(key)).collect();
+        memory.unseen.extend(hashes);
     }
 
     /// Tells what is new of what stands in the way of a key, and forgets what does not any more.
     pub(crate) async fn tell(&self, key: &K, events: &[Event]) {
         let (before, inherited) = {
             let mut memory = self.lock();
-            let inherited = memory.unseen.remove(key);
+            let hash = memory.hasher.hash_one(key);
+            let inherited = memory.unseen.remove(&hash);
             if events.is_empty() {
                 memory.told.remove(key);
                 return;

@@ -18,6 +18,9 @@ const STALE: (Duration, Duration) = (Duration::from_millis(20), Duration::from_s
 /// our own doing.
 const DIRTY_ERROR: Duration = Duration::from_secs(1);
 
+/// So many keys may wait without more memory.
+const ROOM: usize = 1024;
+
 /// How the work on a key ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum After {
@@ -96,8 +99,17 @@ impl<K: Clone + Eq + Ord + Hash> Schedule<K> {
     pub(crate) fn take(&mut self) -> Option<(K, Instant)> {
         let key = self.lanes.values_mut().find_map(VecDeque::pop_front)?;
         let since = self.waiting.remove(&key)?;
+        if self.waiting.is_empty() {
+            self.shrink();
+        }
         self.in_flight.insert(key.clone(), false);
         Some((key, since))
+    }
+
+    /// All that there is waits when a process starts, and hardly ever again.
+    fn shrink(&mut self) {
+        self.waiting.shrink_to(ROOM);
+        self.lanes.values_mut().for_each(|lane| lane.shrink_to(ROOM));
     }
 
     /// The work on a key ended. Whether it waits again at once.
