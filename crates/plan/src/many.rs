@@ -31,6 +31,13 @@ impl<V: Ord> Members<V> {
         }
     }
 
+    fn contains(&self, member: &V) -> bool {
+        match self {
+            Self::One(one) => one == member,
+            Self::Several(members) => members.contains(member),
+        }
+    }
+
     fn after(&self, member: &V) -> Option<&V> {
         use std::ops::Bound::{Excluded, Unbounded};
         match self {
@@ -80,6 +87,11 @@ impl<K: Eq + Hash, V: Ord> Many<K, V> {
     /// How many members a key has.
     pub fn count(&self, key: &K) -> usize {
         self.0.get(key).map_or(0, Members::len)
+    }
+
+    /// Whether a key has this member.
+    pub fn contains(&self, key: &K, member: &V) -> bool {
+        self.0.get(key).is_some_and(|members| members.contains(member))
     }
 
     /// The member that follows another in the order of the set, whether or not that one is in it.

@@ -68,10 +68,14 @@ pub(super) fn reserve(index: &mut Index, key: &ClaimKey, moment: &Moment) -> Pla
     let mut plan = Plan::default();
     let Some(claim) = index.claims.get(key) else { return plan };
     let missing = missing_families(index, &claim);
+    index.unpark(key);
     let class = class_name(&claim).and_then(|name| index.classes.get(&name));
     let Some(class) = class.filter(|class| class::is_served(class)) else {
         // Nothing can be recorded without a class: what waits in MetalLB would be given an IP, and keep it for nobody.
         withdraw_unwanted(index, &claim, &[], &mut plan);
+        for family in missing {
+            index.park(key, family);
+        }
         return plan;
     };
     withdraw_unwanted(index, &claim, &missing, &mut plan);
@@ -79,8 +83,12 @@ pub(super) fn reserve(index: &mut Index, key: &ClaimKey, moment: &Moment) -> Pla
         let name = placeholder::allocation_name(&claim, family);
         let existing = ServiceKey::new(&index.config.placeholder_namespace, &name);
         match index.services.get(&existing) {
-            None => allocate(index, &claim, &class, family, moment, &mut plan),
-            Some(service) if service.is_deleting() => {}
+            None => {
+                if !allocate(index, &claim, &class, family, moment, &mut plan) {
+                    index.park(key, family);
+                }
+            }
+            Some(service) if service.is_deleting() => index.park(key, family),
             Some(service) => match service.ingress().into_iter().find(|ip| ip.family() == family) {
                 Some(ip) => {
                     index.forget_attempt(key, family);
@@ -119,7 +127,7 @@ fn withdraw(index: &Index, service: &Arc<Service>, plan: &mut Plan) {
     plan.push(Action::delete(&Object::Service(Arc::clone(service))));
 }
 
-/// Makes the allocation placeholder, if it is this claim's turn.
+/// Makes the allocation placeholder, if it is this claim's turn, and tells whether.
 fn allocate(
     index: &Index,
     claim: &Arc<IPAddressClaim>,
@@ -127,7 +135,7 @@ fn allocate(
     family: Family,
     moment: &Moment,
     plan: &mut Plan,
-) {
+) -> bool {
     let object = Object::Claim(Arc::clone(claim));
     let key = claim.key();
     let class_name = class.name_any();
@@ -136,7 +144,7 @@ fn allocate(
         Err(refusal) => {
             let note = format!("class {class_name} makes no new reservations: {}", refusal.message);
             plan.standing.push(Event::warning(&object, "PoolRefused", "Reserve", note));
-            return;
+            return false;
         }
     };
     if let Some(attempt) = index.attempt(&key, family) {
@@ -146,7 +154,7 @@ fn allocate(
         plan.standing.push(Event::warning(&object, "PoolExhausted", "Reserve", message));
         if passed < pause {
             plan.retry(pause.saturating_sub(passed));
-            return;
+            return false;
         }
     }
     let pool = index.pool(&pool_name);
@@ -160,12 +168,12 @@ fn allocate(
             exhausted(&pool_name, family, index.attempt(&key, family).map(|last| last.message.as_str()));
         plan.standing.clear();
         plan.standing.push(Event::warning(&object, "PoolExhausted", "Reserve", message));
-        return;
+        return false;
     }
     if pool.is_some_and(|pool| index.unheld_in(pool).is_some()) {
         // MetalLB could give it to us: wait until every address of the pool is held again. That event
         // wakes the queue.
-        return;
+        return false;
     }
     let sibling = index
         .placeholders_for(&key)
@@ -185,6 +193,7 @@ fn allocate(
         object: placeholder::make(index, wish).into(),
         refused: Some(Guard { event: Event::warning(&object, "ReservationFailed", "Reserve", note) }),
     });
+    true
 }
 
 fn exhausted(pool: &str, family: Family, words: Option<&str>) -> String {

@@ -86,6 +86,9 @@ pub struct Index {
     /// Claims that still lack an address of a class and family, the oldest first.
     waiting: Many<(String, Family), (Option<Time>, ClaimKey)>,
     waits_for: HashMap<ClaimKey, Wait>,
+    /// Those of them for which nothing could be made when they were looked at last: somebody must look again when that
+    /// may have changed. All others have a placeholder, or are about to be looked at.
+    parked: Many<(String, Family), ClaimKey>,
     /// The IPs of the ledger.
     recorded: Ips,
     /// The IPs of the ledger that no Service shows at this moment.
@@ -129,6 +132,7 @@ impl Index {
             classes_by_pool: Many::default(),
             waiting: Many::default(),
             waits_for: HashMap::new(),
+            parked: Many::default(),
             recorded: Ips::default(),
             unheld: Ips::default(),
             shown: Ips::default(),

@@ -285,8 +285,8 @@ impl Index {
         if let (Some(old), Some(new)) = (&old, new)
             && old.same_spec(new)
         {
-            for class in self.classes_by_pool.get(&name.to_owned()) {
-                self.mark_first_waiting(class, dirty);
+            for class in self.classes_by_pool.get(&name.to_owned()).cloned().collect::<Vec<_>>() {
+                self.mark_first_waiting(&class, dirty);
             }
             return;
         }

@@ -39,6 +39,7 @@ impl Index {
         if let Some(Wait { class, created, families }) = self.waits_for.remove(key) {
             for family in families {
                 self.waiting.remove(&(class.clone(), family), &(created.clone(), key.clone()));
+                self.parked.remove(&(class.clone(), family), key);
             }
             self.mark_first_waiting(&class, dirty);
         }
@@ -81,13 +82,43 @@ impl Index {
         }
     }
 
-    /// The head of the queue of each family: as many as the pool has room for, and at least one.
-    pub(super) fn mark_first_waiting(&self, class: &str, dirty: &mut Dirty) {
+    /// Those in the head of the queue of each family that are parked. The head is as many as the pool has room for, and at
+    /// least one. Whoever is not parked must not be marked: of N claims that come at once each would be looked at N times.
+    pub(super) fn mark_first_waiting(&mut self, class: &str, dirty: &mut Dirty) {
         for family in [Family::IPv4, Family::IPv6] {
+            let queue = (class.to_owned(), family);
+            if self.parked.count(&queue) == 0 {
+                continue;
+            }
             let available = self.pool_of_class(class).and_then(|(_, pool)| pool.available(family));
-            let first = self.waiting.get(&(class.to_owned(), family)).take(available.unwrap_or(0).max(1));
-            dirty.extend(first.map(|(_, key)| Key::Claim(key.clone())));
+            let first = self.waiting.get(&queue).take(available.unwrap_or(0).max(1));
+            let parked = first.filter(|(_, key)| self.parked.contains(&queue, key));
+            for key in parked.map(|(_, key)| key.clone()).collect::<Vec<_>>() {
+                self.parked.remove(&queue, &key);
+                dirty.insert(Key::Claim(key));
+            }
         }
+    }
+
+    /// The claim is looked at, and parked again if nothing comes of it.
+    pub fn unpark(&mut self, claim: &ClaimKey) {
+        for family in [Family::IPv4, Family::IPv6] {
+            if let Some(queue) = self.queue_of(claim, family) {
+                self.parked.remove(&queue, claim);
+            }
+        }
+    }
+
+    /// Nothing could be made for the claim.
+    pub fn park(&mut self, claim: &ClaimKey, family: Family) {
+        if let Some(queue) = self.queue_of(claim, family) {
+            self.parked.insert(queue, claim.clone());
+        }
+    }
+
+    fn queue_of(&self, claim: &ClaimKey, family: Family) -> Option<(String, Family)> {
+        let wait = self.waits_for.get(claim).filter(|wait| wait.families.contains(&family))?;
+        Some((wait.class.clone(), family))
     }
 
     /// Whether this claim is among the first `room` that wait for an address of the class and family.

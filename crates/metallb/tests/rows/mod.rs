@@ -19,6 +19,7 @@ mod c12_inventory;
 mod c12_teardown;
 mod c8_classes;
 mod c9_reservation;
+mod c9_waiting;
 mod c9_withdrawal;
 mod d4_allocation;
 mod plans;
