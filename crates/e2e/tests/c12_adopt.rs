@@ -170,7 +170,7 @@ fn c12_adopt_refusals() {
         stage.bound("web-ip").await;
         refused(json!({}), "asks for something else").await;
         stage.delete_claim("web-ip").await;
-        stage.class_with("adopt-other", "Retain", json!({ "pool": "elsewhere" })).await;
+        stage.class_with("adopt-other", "Retain", json!({ "pool": "adopt-no-pool" })).await;
         let args = ["adopt", "--service", &service, "--claim", "mine", "--class", "adopt-other"];
         let said = rig.errand(&args).await;
         assert!(
