@@ -56,7 +56,14 @@ pub(super) fn tear_down(index: &Index, address: &Arc<IPAddress>, plan: &mut Plan
 
 /// A placeholder pinned to the address exists and has the IP (contract §10). For addresses that no Service
 /// has.
-pub(super) fn hold(index: &Index, unit: &Unit, address: &Arc<IPAddress>, moment: &Moment, plan: &mut Plan) {
+pub(super) fn hold(
+    index: &Index,
+    unit: &Unit,
+    address: &Arc<IPAddress>,
+    moment: &Moment,
+    plan: &mut Plan,
+    arms: &mut Plan,
+) {
     if address.is_deleting() && !has_teardown(address) {
         return;
     }
@@ -76,7 +83,7 @@ pub(super) fn hold(index: &Index, unit: &Unit, address: &Arc<IPAddress>, moment:
             // It will not be associated any more; who keeps it from going is nobody of ours.
             Some(leaver) if leaver.is_deleting() => tell_held_by_other(address, &leaver, moment, plan),
             None if placeholders.is_empty() => {
-                arm(index, unit, address, &hold_key(index, unit, moment), None, plan);
+                arm(index, unit, address, &hold_key(index, unit, moment), None, arms);
             }
             _ => {}
         }

@@ -104,15 +104,19 @@ fn unit(index: &Index, unit: &Unit, moment: &Moment) -> Plan {
         address::ensure_finalizer(address, &mut plan);
     }
     let busy = service::associate(index, &unit, moment, &mut plan);
+    // Last of all: who may not create placeholders is to say the more what there is.
+    let mut arms = Plan::default();
     for address in unit.addresses.iter().filter(|address| !busy.contains(&address.key())) {
         if address::is_to_be_torn_down(&unit, address) {
             address::tear_down(index, address, &mut plan);
         } else {
-            address::hold(index, &unit, address, moment, &mut plan);
+            address::hold(index, &unit, address, moment, &mut plan, &mut arms);
         }
     }
     for address in unit.addresses.iter().filter(|address| !address.is_deleting()) {
         conflict::judge(index, &unit, address, moment, &mut plan);
     }
+    plan.actions.append(&mut arms.actions);
+    plan.standing.append(&mut arms.standing);
     plan
 }

@@ -40,6 +40,23 @@ fn robbed(mut world: World, thief: k8s_openapi::api::core::v1::Service) -> World
     world
 }
 
+/// A placeholder that may not be made (a quota, a policy) keeps nobody from being told who has the address instead.
+#[test]
+fn c12_34_a_conflict_is_told_also_where_no_placeholder_may_be_made() {
+    let mut world = quiet().world(Pace::Eager);
+    world.law.gap = true;
+    world.server.full_namespaces.insert(HOME.to_owned());
+    let thief = service_in("tenant-b", "thief", json!({ names::PIN: IP }), json!({}));
+    world = robbed(world, thief);
+    assert_eq!(world.holders(IP), ["tenant-b/thief"]);
+    assert_eq!(phase(&world), AddressPhase::Conflict, "{}", world.last_words(40));
+    world.server.full_namespaces.clear();
+    world.delete(&thief_ref());
+    world.pass(600);
+    assert_eq!(world.holders(IP).len(), 1);
+    world.assert_held(IP);
+}
+
 /// By whichever way a stranger has the address: both sides are told, nobody of ours gives up, and all is as before
 /// when he lets go.
 #[rstest]
