@@ -14,6 +14,8 @@ use crate::workspace;
 
 /// More than these are not bad luck.
 const SLOW_AT_MOST: usize = 3;
+/// What a test says that waited too long: for something to be so, or for rest.
+const RAN_OUT: [&str; 2] = ["waited ", "still written at rest"];
 
 /// Runs those of the controllers.
 pub fn run() -> anyhow::Result<()> {
@@ -88,7 +90,7 @@ fn failures(output: &str) -> Vec<Failure> {
         } else if panicked {
             // The panic's own words; one that comes after it, while the test unwinds, does not make it a wait.
             if let Some(failure) = failures.last_mut() {
-                failure.wait_ran_out = line.starts_with("waited ");
+                failure.wait_ran_out = RAN_OUT.iter().any(|words| line.starts_with(words));
             }
         }
         panicked = line.starts_with("thread '") && line.contains(" panicked at ");
