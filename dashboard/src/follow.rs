@@ -33,7 +33,7 @@ pub const NEEDED: [Kind; 4] = [Kind::Class, Kind::Address, Kind::Claim, Kind::Se
 
 /// Follows one feed for ever.
 pub async fn follow(live: Arc<Live>, client: Client, source: Source, feed: Feed) {
-    feed.read(client, move |news| live.edit().take_in(source, news)).await;
+    feed.follow(client, move |change| live.edit().take_in(source, change)).await;
 }
 
 /// Asks the API server again and again whether it is there, so that pages do not show old news as new.

@@ -28,21 +28,6 @@ const LONGEST_DELAY: Duration = Duration::from_secs(5);
 /// A feed that was quiet for so long begins its backoff anew.
 const CALM: Duration = Duration::from_secs(60);
 
-/// What a feed brings, one object at a time: whoever keeps less than the whole object never holds a whole list.
-#[derive(Clone, Debug)]
-pub enum News {
-    /// A complete list begins: until [`News::Complete`], objects come by [`News::Listed`].
-    Began,
-    /// One object of the list.
-    Listed(Object),
-    /// The list is complete: what was not in it is gone.
-    Complete,
-    /// The object is there in this form.
-    Applied(Object),
-    /// The object is gone.
-    Deleted(Object),
-}
-
 /// What to watch: a kind, and which of its objects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Feed {
@@ -84,23 +69,9 @@ impl Feed {
         self.kind
     }
 
-    /// Follows the feed for ever and hands each change to `sink`: first a complete list, then what changes.
-    pub async fn follow(&self, client: Client, mut sink: impl FnMut(Change) + Send) {
-        let kind = self.kind;
-        let change = move |news| {
-            sink(match news {
-                News::Began => Change::ListBegins(kind),
-                News::Listed(object) => Change::InList(object),
-                News::Complete => Change::Listed(kind),
-                News::Applied(object) => Change::Applied(object),
-                News::Deleted(object) => Change::Deleted(object),
-            });
-        };
-        self.read(client, change).await;
-    }
-
-    /// Follows the feed for ever and hands each object to `sink` as it comes.
-    pub async fn read(&self, client: Client, sink: impl FnMut(News) + Send) {
+    /// Follows the feed for ever and hands each change to `sink` as it comes: first a complete list, object by object, then
+    /// what changes. Whoever keeps less than the whole object never holds a whole list.
+    pub async fn follow(&self, client: Client, sink: impl FnMut(Change) + Send) {
         match self.kind {
             Kind::Class => self.watch(Api::<IPAddressClass>::all(client), sink).await,
             Kind::Address => self.watch(Api::<IPAddress>::all(client), sink).await,
@@ -129,7 +100,7 @@ impl Feed {
         }
     }
 
-    async fn watch<K>(&self, api: Api<K>, mut sink: impl FnMut(News) + Send)
+    async fn watch<K>(&self, api: Api<K>, mut sink: impl FnMut(Change) + Send)
     where
         K: Resource + Clone + fmt::Debug + DeserializeOwned + Send + 'static,
         Object: From<K>,
@@ -148,19 +119,19 @@ impl Feed {
             match event {
                 Ok(watcher::Event::Init) => {
                     count = 0;
-                    sink(News::Began);
+                    sink(Change::ListBegins(self.kind));
                     continue;
                 }
                 Ok(watcher::Event::InitApply(object)) => {
                     count += 1;
-                    sink(News::Listed(trimmed(self.kind, object)));
+                    sink(Change::InList(trimmed(self.kind, object)));
                 }
                 Ok(watcher::Event::InitDone) => {
                     tracing::debug!(kind = %self.kind, count, "listed");
-                    sink(News::Complete);
+                    sink(Change::Listed(self.kind));
                 }
-                Ok(watcher::Event::Apply(object)) => sink(News::Applied(trimmed(self.kind, object))),
-                Ok(watcher::Event::Delete(object)) => sink(News::Deleted(trimmed(self.kind, object))),
+                Ok(watcher::Event::Apply(object)) => sink(Change::Applied(trimmed(self.kind, object))),
+                Ok(watcher::Event::Delete(object)) => sink(Change::Deleted(trimmed(self.kind, object))),
                 Err(error) => {
                     let delay = trouble.came(self, &error);
                     tokio::time::sleep(delay).await;

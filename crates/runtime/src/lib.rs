@@ -30,7 +30,7 @@ mod start;
 mod wire;
 
 pub use admin::{ListenError, listen};
-pub use feed::{Feed, News};
+pub use feed::Feed;
 pub use hand::{Hand, HandError};
 pub use leader::Leadership;
 pub use once::once;

@@ -10,9 +10,8 @@ use axum::http::{Request, Response, StatusCode, header};
 use clap::Parser;
 use http_body_util::BodyExt;
 use kube::Client;
-use plan::{Kind, Object};
+use plan::{Change, Kind, Object};
 use rstest::rstest;
-use runtime::News;
 use serde_json::{Value, json};
 use tower::ServiceExt;
 
@@ -81,7 +80,7 @@ impl Word {
 }
 
 /// An address that a claim of a namespace has.
-fn address(ip: &str, namespace: &str) -> News {
+fn address(ip: &str, namespace: &str) -> Change {
     let name = ip.replace('.', "-");
     let address: api::IPAddress = serde_json::from_value(json!({
         "apiVersion": "local.sdn.cozystack.io/v1alpha1", "kind": "IPAddress",
@@ -93,14 +92,14 @@ fn address(ip: &str, namespace: &str) -> News {
         "status": { "phase": "Bound" },
     }))
     .unwrap();
-    News::Applied(Object::from(address))
+    Change::Applied(Object::from(address))
 }
 
 /// A dashboard with an address of `ours` and one of `theirs`, guarded by what the API server says.
 fn dashboard(word: &Arc<Word>, flags: &[&str]) -> (Router, Arc<Live>) {
     let live = Live::new(World::new("holds"));
     for kind in crate::follow::NEEDED {
-        live.edit().take_in(Source::Kind(kind), News::Complete);
+        live.edit().take_in(Source::Kind(kind), Change::Listed(kind));
     }
     for (ip, namespace) in [("192.0.2.1", "ours"), ("192.0.2.2", "theirs")] {
         live.edit().take_in(Source::Kind(Kind::Address), address(ip, namespace));

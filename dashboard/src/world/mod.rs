@@ -14,8 +14,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use api::Ip;
-use plan::{Kind, Object};
-use runtime::News;
+use plan::{Change, Kind, Object};
 
 pub use digest::{Digest, Room, Totals};
 pub use rows::{
@@ -84,19 +83,19 @@ impl World {
     }
 
     /// Takes in what a feed brought.
-    pub fn take_in(&mut self, source: Source, news: News) {
-        match news {
-            News::Began => {
+    pub fn take_in(&mut self, source: Source, change: Change) {
+        match change {
+            Change::ListBegins(_) => {
                 self.listing.insert(source, Listing::default());
             }
-            News::Listed(object) => {
+            Change::InList(object) => {
                 let key = key_of(&object);
                 if let Some(listing) = self.listing.get_mut(&source) {
                     listing.0.insert(key.clone());
                 }
                 self.put(source, key, &object);
             }
-            News::Complete => {
+            Change::Listed(_) => {
                 let listed = self.listing.remove(&source).unwrap_or_default().0;
                 for key in self.keys(source) {
                     if !listed.contains(&key) {
@@ -108,8 +107,10 @@ impl World {
                 // What pages say of completeness changed.
                 self.touch("");
             }
-            News::Applied(object) => self.put(source, key_of(&object), &object),
-            News::Deleted(object) => self.drop(source, &key_of(&object)),
+            Change::Applied(object) => self.put(source, key_of(&object), &object),
+            Change::Deleted(object) => self.drop(source, &key_of(&object)),
+            // The answer to a deletion of our own: we only read.
+            Change::Gone { .. } => {}
         }
     }
 

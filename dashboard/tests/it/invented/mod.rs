@@ -8,8 +8,7 @@ use dashboard::world::{About, Source, World};
 use dashboard::{Live, follow};
 use k8s_openapi::api::core::v1;
 use kube::core::DynamicObject;
-use plan::{Kind, Object};
-use runtime::News;
+use plan::{Change, Kind, Object};
 use serde_json::{Value, json};
 
 pub use clusters::{large, small};
@@ -240,7 +239,7 @@ impl Invented {
     /// Tells an index of these objects, one by one.
     pub fn feed(self, live: &Live) {
         for (source, object) in self.0 {
-            live.edit().take_in(source, News::Applied(object));
+            live.edit().take_in(source, Change::Applied(object));
         }
     }
 
@@ -265,14 +264,14 @@ impl Invented {
     /// The index that these objects make.
     pub fn world(self) -> World {
         let mut world = World::new(HOME);
-        for (source, _) in follow::feeds("metallb-system") {
-            world.take_in(source, News::Began);
+        for (source, feed) in follow::feeds("metallb-system") {
+            world.take_in(source, Change::ListBegins(feed.kind()));
         }
         for (source, object) in self.0 {
-            world.take_in(source, News::Listed(object));
+            world.take_in(source, Change::InList(object));
         }
-        for (source, _) in follow::feeds("metallb-system") {
-            world.take_in(source, News::Complete);
+        for (source, feed) in follow::feeds("metallb-system") {
+            world.take_in(source, Change::Listed(feed.kind()));
         }
         world
     }
