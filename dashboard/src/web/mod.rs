@@ -86,10 +86,12 @@ impl App {
         &self.0.base
     }
 
-    /// The kinds whose first complete list is still to come.
-    fn waiting(&self) -> Vec<Kind> {
+    /// The kinds whose first complete list is still to come, if there are any.
+    fn waiting(&self) -> Option<String> {
         let world = self.live().world();
-        NEEDED.into_iter().filter(|kind| !world.is_complete(Source::Kind(*kind))).collect()
+        let waiting = NEEDED.into_iter().filter(|kind| !world.is_complete(Source::Kind(*kind)));
+        let kinds: Vec<_> = waiting.map(Kind::plural).collect();
+        (!kinds.is_empty()).then(|| kinds.join(", "))
     }
 }
 
@@ -119,12 +121,10 @@ pub fn router(app: &App, pages: Router) -> Router {
 }
 
 fn ready(app: &App) -> impl IntoResponse + use<> {
-    let waiting = app.waiting();
-    if waiting.is_empty() {
-        return (StatusCode::OK, "ok".to_owned());
+    match app.waiting() {
+        None => (StatusCode::OK, "ok".to_owned()),
+        Some(kinds) => (StatusCode::SERVICE_UNAVAILABLE, format!("waiting for a first list of {kinds}")),
     }
-    let kinds: Vec<&str> = waiting.iter().map(|kind| kind.plural()).collect();
-    (StatusCode::SERVICE_UNAVAILABLE, format!("waiting for a first list of {}", kinds.join(", ")))
 }
 
 /// Serves until the process ends.

@@ -62,10 +62,8 @@ pub async fn answer(State(app): State<App>, visitor: Visitor, request: Request) 
         response.headers_mut().insert(header::ALLOW, HeaderValue::from_static("GET, HEAD"));
         return response;
     }
-    let waiting = app.waiting();
-    if !waiting.is_empty() {
-        let kinds: Vec<_> = waiting.iter().map(|kind| kind.plural()).collect();
-        let words = format!("the first list of {} has not come yet; try again in a moment", kinds.join(", "));
+    if let Some(kinds) = app.waiting() {
+        let words = format!("the first list of {kinds} has not come yet; try again in a moment");
         let mut response = refuse(&app, route.format, StatusCode::SERVICE_UNAVAILABLE, "Starting", &words);
         response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("2"));
         response.headers_mut().insert(header::REFRESH, HeaderValue::from_static("2"));
