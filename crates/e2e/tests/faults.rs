@@ -214,14 +214,14 @@ where
     F: Future<Output = ()> + Send + 'static,
 {
     let (tell, done) = watch::channel(false);
-    proxy(rig).reset();
-    proxy(rig).add(Rule::write(AFTER).after(move |_| {
+    let rule = Rule::write(AFTER).after(move |_| {
         let (fault, tell) = (fault(), tell.clone());
         async move {
             fault.await;
             tell.send_replace(true);
         }
-    }));
+    });
+    proxy(rig).begin_with([rule]);
     done
 }
 

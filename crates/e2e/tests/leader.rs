@@ -114,8 +114,7 @@ enum Blow {
 fn strike(pair: &Pair, blow: Blow) -> watch::Receiver<Option<Instant>> {
     let (tell, struck) = watch::channel(None);
     let (process, proxy) = (pair.leader().process().clone(), pair.leader().proxy());
-    proxy.reset();
-    proxy.add(Rule::write(STRUCK_AFTER).after(move |_| {
+    let rule = Rule::write(STRUCK_AFTER).after(move |_| {
         let (process, tell) = (process.clone(), tell.clone());
         async move {
             match blow {
@@ -126,7 +125,8 @@ fn strike(pair: &Pair, blow: Blow) -> watch::Receiver<Option<Instant>> {
             }
             tell.send_replace(Some(Instant::now()));
         }
-    }));
+    });
+    proxy.begin_with([rule]);
     struck
 }
 

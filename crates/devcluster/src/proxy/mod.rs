@@ -101,9 +101,14 @@ impl Proxy {
 
     /// Removes every rule and forgets what was counted: the next write is the first again.
     pub fn reset(&self) {
+        self.begin_with([]);
+    }
+
+    /// As [`reset`](Self::reset), with these rules from the first write on: no write comes between the two.
+    pub fn begin_with(&self, rules: impl IntoIterator<Item = Rule>) {
         let mut pages = self.book.open();
         let edition = pages.edition + 1;
-        *pages = Pages { edition, ..Pages::default() };
+        *pages = Pages { edition, rules: rules.into_iter().collect(), ..Pages::default() };
     }
 
     /// How many requests there were, by verb and resource, refused ones included.

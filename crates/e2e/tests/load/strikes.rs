@@ -151,16 +151,14 @@ where
     F: Future<Output = ()> + Send + 'static,
 {
     let (tell, mut done) = watch::channel(false);
-    proxy.reset();
-    // Or a later one: the load writes while this rule is made.
-    let due = Rule::when(move |call| call.write.is_some_and(|write| write >= after)).times(1);
-    proxy.add(due.after(move |_| {
+    let rule = Rule::write(after).after(move |_| {
         let (fault, tell) = (fault(), tell.clone());
         async move {
             fault.await;
             tell.send_replace(true);
         }
-    }));
+    });
+    proxy.begin_with([rule]);
     tokio::time::timeout(WITHIN, done.wait_for(|done| *done)).await.unwrap().unwrap();
 }
 
