@@ -22,6 +22,8 @@ use super::wait::gone;
 const REST: Duration = Duration::from_secs(2);
 /// How soon there must be rest.
 const REST_WITHIN: Duration = Duration::from_secs(20);
+/// What a test says that saw a promise broken. `cargo verify` gives it no second chance.
+pub const BROKEN: &str = "a hold was broken: ";
 /// The claim that waits.
 pub const LATE: &str = "late";
 
@@ -164,11 +166,11 @@ impl Stage {
     pub async fn assert_nothing_stolen(&self) {
         for service in self.thief_services().list(&ListParams::default()).await.unwrap() {
             let has = ingress(&service);
-            assert!(has.is_empty(), "thief {} has {has:?}", service.name_any());
+            assert!(has.is_empty(), "{BROKEN}thief {} has {has:?}", service.name_any());
         }
         for (name, _) in self.lates() {
             if let Some(late) = self.claims().get_opt(name).await.unwrap() {
-                assert_eq!(late.phase(), ClaimPhase::Pending, "{name} was served");
+                assert_eq!(late.phase(), ClaimPhase::Pending, "{BROKEN}{name} was served");
             }
         }
     }
@@ -180,12 +182,16 @@ impl Stage {
     }
 
     fn assert_line(&self, ip: &str, timeline: &[Holders]) {
-        assert!(!timeline.is_empty(), "nobody ever had {ip}");
+        assert!(!timeline.is_empty(), "{BROKEN}nobody ever had {ip}");
         let thief = format!("{}/", self.thief);
         for holders in timeline {
-            assert!(!holders.services.is_empty(), "nobody had {ip} at {}: {timeline:#?}", holders.version);
+            assert!(
+                !holders.services.is_empty(),
+                "{BROKEN}nobody had {ip} at {}: {timeline:#?}",
+                holders.version
+            );
             let stolen = holders.services.iter().any(|holder| holder.starts_with(&thief));
-            assert!(!stolen, "{ip} was stolen at {}: {timeline:#?}", holders.version);
+            assert!(!stolen, "{BROKEN}{ip} was stolen at {}: {timeline:#?}", holders.version);
         }
     }
 

@@ -42,7 +42,7 @@ use tokio::sync::{OnceCell, Semaphore, SemaphorePermit, watch};
 
 pub use self::audit::{Audit, Request};
 pub use self::bar::Bar;
-pub use self::contest::LATE;
+pub use self::contest::{BROKEN, LATE};
 pub use self::errand::Said;
 pub use self::look::*;
 pub use self::make::*;
