@@ -5,7 +5,7 @@ mod find;
 use std::collections::BTreeMap;
 use std::fmt;
 
-pub use find::Find;
+pub use find::{Find, Haystack};
 
 /// The longest query that is read.
 const LONGEST: usize = 2_048;

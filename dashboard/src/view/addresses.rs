@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use api::Family;
 use api::address::AddressPhase;
+use jiff::Timestamp;
 use serde::Serialize;
 
 use super::{Eye, Named, When};
@@ -186,11 +187,11 @@ fn is_of(eye: &Eye, row: &AddressRow, namespace: &str) -> bool {
 
 /// Only what the visitor may see is searched: else a search would tell what is hidden.
 fn finds(eye: &Eye, row: &AddressRow, find: &Find) -> bool {
-    if row.ip.is_some_and(|ip| find.has_ip(ip)) {
-        return true;
-    }
     if find.range().is_some() {
-        return false;
+        return row.ip.is_some_and(|ip| find.has_ip(ip));
+    }
+    if let Some(found) = find.has_any(&row.texts).filter(|found| !found || eye.scope.is_all()) {
+        return found;
     }
     let claim = row.claim.as_ref().map(|bound| &bound.key);
     let mut keys = claim.into_iter().chain(row.service.as_ref().map(|holder| &holder.key));
@@ -214,19 +215,22 @@ pub fn list(eye: &Eye, params: &Params, paging: Paging) -> Result<AddressList, B
     let wish = Wish::read(params)?;
     // The gaps of a pool are nobody's: a tenant sees none.
     let may_show_gaps = eye.scope.is_all();
-    let mut entries: Vec<Entry> = Vec::new();
-    if wish.gaps && may_show_gaps {
-        let gaps = gaps::between(eye.world, &wish);
-        entries.extend(gaps.into_iter().map(Entry::Gap));
-    }
-    let gap_count = entries.len();
-    let visible = eye.world.addresses().filter(|row| eye.scope.sees_address(row));
-    entries.extend(visible.filter(|row| wish.takes(eye, row)).map(Entry::Row));
-    let matched = entries.len() - gap_count;
-    let shown = entries.len();
-    let in_order = gap_count == 0 && wish.sort == USUAL;
-    let page =
-        if in_order { paging.slice(entries) } else { paging.cut(entries, |a, b| compare(wish.sort, a, b)) };
+    let takes = |row: &&Arc<AddressRow>| eye.scope.sees_address(row) && wish.takes(eye, row);
+    let rows: Vec<_> = match wish.find.as_ref().and_then(Find::range) {
+        Some((first, last)) => eye.world.addresses_between(first, last).filter(takes).collect(),
+        None => eye.world.addresses().filter(takes).collect(),
+    };
+    let matched = rows.len();
+    let gaps = if wish.gaps && may_show_gaps { gaps::between(eye.world, &wish) } else { Vec::new() };
+    let shown = matched + gaps.len();
+    let page = if wish.sort == USUAL {
+        paging.slice(merged(rows, gaps))
+    } else {
+        let by_since = wish.sort.by == By::Since;
+        let rows = rows.into_iter().map(|row| (by_since.then(|| row.since()), row)).collect();
+        let page = paging.cut(rows, |a, b| compare(wish.sort, a, b));
+        page.into_iter().map(|(_, row)| Entry::Row(row)).collect()
+    };
     let item = |entry| match entry {
         Entry::Row(row) => Line::Address(Box::new(eye.item(row))),
         Entry::Gap(gap) => Line::Gap(gap),
@@ -241,24 +245,34 @@ pub fn list(eye: &Eye, params: &Params, paging: Paging) -> Result<AddressList, B
     })
 }
 
-fn compare(sort: Sort<By>, a: &Entry, b: &Entry) -> Ordering {
-    let (a, b) = match (a, b) {
-        (Entry::Row(a), Entry::Row(b)) => (a, b),
-        (Entry::Row(row), Entry::Gap(gap)) => return row.ip.cmp(&Some(gap.from)),
-        (Entry::Gap(gap), Entry::Row(row)) => return Some(gap.from).cmp(&row.ip),
-        (Entry::Gap(a), Entry::Gap(b)) => return a.from.cmp(&b.from),
-    };
-    let claim = |row: &AddressRow| row.claim.as_ref().map(|bound| bound.key.clone());
-    let service = |row: &AddressRow| row.service.as_ref().map(|holder| holder.key.clone());
+/// Addresses in the order of their IPs, with the gaps between them.
+fn merged(rows: Vec<&Arc<AddressRow>>, mut gaps: Vec<Gap>) -> Vec<Entry<'_>> {
+    gaps.sort_unstable_by_key(|gap| gap.from);
+    let mut gaps = gaps.into_iter().peekable();
+    let mut entries = Vec::with_capacity(rows.len() + gaps.len());
+    for row in rows {
+        while let Some(gap) = gaps.next_if(|gap| Some(gap.from) < row.ip) {
+            entries.push(Entry::Gap(gap));
+        }
+        entries.push(Entry::Row(row));
+    }
+    entries.extend(gaps.map(Entry::Gap));
+    entries
+}
+
+/// An address, with the time since when it stands where it stands, if the order is by that.
+type Ranked<'a> = (Option<Timestamp>, &'a Arc<AddressRow>);
+
+fn compare(sort: Sort<By>, (a_since, a): &Ranked, (b_since, b): &Ranked) -> Ordering {
     let by_column = match sort.by {
         By::Address => Ordering::Equal,
         By::State => a.state().cmp(&b.state()),
         // Those that have none come last.
-        By::Service => none_last(service(a), service(b)),
-        By::Claim => none_last(claim(a), claim(b)),
+        By::Service => none_last(a.service.as_ref().map(|at| &at.key), b.service.as_ref().map(|at| &at.key)),
+        By::Claim => none_last(a.claim.as_ref().map(|to| &to.key), b.claim.as_ref().map(|to| &to.key)),
         By::Class => a.class.cmp(&b.class),
         // "Since" grows with age: the newest comes first.
-        By::Since => b.since().cmp(&a.since()),
+        By::Since => b_since.cmp(a_since),
     };
     let by_address = || a.ip.cmp(&b.ip).then_with(|| a.name.cmp(&b.name));
     let order = by_column.then_with(by_address);

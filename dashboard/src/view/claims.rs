@@ -1,6 +1,7 @@
 //! Claims: who asked for addresses, what they got, and why not.
 
 use std::cmp::Ordering;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use api::claim::ClaimPhase;
@@ -11,7 +12,7 @@ use super::list::List;
 use super::why::{CLAIMS, Why};
 use super::{AddressItem, Command, Eye, Named, When};
 use crate::query::{BadQuery, Find, Paging, Params, Sort};
-use crate::world::{About, AddressRow, ClaimRow};
+use crate::world::{About, AddressRow, ClaimRow, Key};
 
 /// One claim in a list.
 #[derive(Clone, Debug, Serialize)]
@@ -207,24 +208,39 @@ pub fn list(eye: &Eye, params: &Params, paging: Paging) -> Result<List<ClaimItem
             && namespace.is_none_or(|namespace| &*row.key.namespace == namespace)
             && phase.is_none_or(|phase| row.phase == phase)
             && family.is_none_or(|family| row.family == family)
-            && find.as_ref().is_none_or(|find| finds(eye, row, find))
     };
-    let rows: Vec<_> = eye.world.claims().filter(takes).collect();
+    let rows: Vec<_> = match &find {
+        None => eye.world.claims().filter(takes).collect(),
+        Some(find) => found(eye, find).into_iter().filter(takes).collect(),
+    };
     let matched = rows.len();
     let page = if sort == USUAL { paging.slice(rows) } else { paging.cut(rows, |a, b| compare(sort, a, b)) };
     let items = page.into_iter().map(|row| eye.claim_item(row)).collect();
     Ok(List::of(eye.digest.totals.claims, matched, paging, items))
 }
 
-fn finds(eye: &Eye, row: &ClaimRow, find: &Find) -> bool {
-    if find.range().is_some() {
-        return eye.held_by(row).iter().any(|address| address.ip.is_some_and(|ip| find.has_ip(ip)));
+/// What a search finds, in the order of the index. What is found by an address is looked up from there.
+fn found<'a>(eye: &'a Eye, find: &Find) -> Vec<&'a Arc<ClaimRow>> {
+    if let Some((first, last)) = find.range() {
+        let addresses = eye.world.addresses_between(first, last);
+        let keys: BTreeSet<&Key> = addresses.filter_map(|row| Some(&row.claim.as_ref()?.key)).collect();
+        let claims = keys.into_iter().filter_map(|key| eye.world.claim(key));
+        let has_one = |row: &&Arc<ClaimRow>| {
+            eye.held_by(row).iter().any(|address| address.ip.is_some_and(|ip| find.has_ip(ip)))
+        };
+        return claims.filter(has_one).collect();
     }
-    let service =
-        || eye.world.services_of(&row.key).any(|row| find.has_named(&row.key.namespace, &row.key.name));
-    find.has_named(&row.key.namespace, &row.key.name)
-        || row.class.as_deref().is_some_and(|class| find.has_text(class))
-        || service()
+    eye.world.claims().filter(|row| finds(eye, row, find)).collect()
+}
+
+/// Whether a search by text finds it.
+fn finds(eye: &Eye, row: &ClaimRow, find: &Find) -> bool {
+    find.has_any(&row.texts).unwrap_or_else(|| {
+        let has = |key: &Key| find.has_named(&key.namespace, &key.name);
+        has(&row.key)
+            || find.has_namespace(&row.key.namespace)
+                && eye.world.services_of(&row.key).any(|row| has(&row.key))
+    })
 }
 
 fn compare(sort: Sort<By>, a: &ClaimRow, b: &ClaimRow) -> Ordering {

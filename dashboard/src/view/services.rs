@@ -1,6 +1,7 @@
 //! Services: every load balancer, and whoever has an IP past one, with where each IP comes from.
 
 use std::cmp::Ordering;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use api::Ip;
@@ -10,7 +11,7 @@ use super::list::List;
 use super::why::sentence;
 use super::{Eye, Named, When};
 use crate::query::{BadQuery, Find, Paging, Params, Sort};
-use crate::world::{About, ServiceRow};
+use crate::world::{About, Key, ServiceRow};
 
 /// Where an IP of a Service comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -232,27 +233,39 @@ pub fn list(eye: &Eye, params: &Params, paging: Paging) -> Result<List<ServiceIt
         !row.placeholder
             && eye.scope.sees(&row.key.namespace)
             && namespace.is_none_or(|namespace| &*row.key.namespace == namespace)
-            && find.as_ref().is_none_or(|find| finds(row, find))
             && origin.is_none_or(|origin| eye.worst(row) == origin)
     };
-    let mut rows: Vec<(Origin, &Arc<ServiceRow>)> = Vec::new();
-    for row in eye.world.services().filter(takes) {
-        // Only looked up where the order needs it.
-        let origin = if sort.by == By::Origin { eye.worst(row) } else { Origin::Claimed };
-        rows.push((origin, row));
-    }
+    let rows: Vec<&Arc<ServiceRow>> = match &find {
+        None => eye.world.services().filter(takes).collect(),
+        Some(find) => found(eye, find).into_iter().filter(takes).collect(),
+    };
+    // Only looked up where the order needs it.
+    let rank = |row: &ServiceRow| if sort.by == By::Origin { eye.worst(row) } else { Origin::Claimed };
+    let rows: Vec<_> = rows.into_iter().map(|row| (rank(row), row)).collect();
     let matched = rows.len();
     let page = if sort == USUAL { paging.slice(rows) } else { paging.cut(rows, |a, b| compare(sort, a, b)) };
     let items = page.into_iter().map(|(_, row)| eye.service_item(row)).collect();
     Ok(List::of(eye.digest.totals.services, matched, paging, items))
 }
 
-fn finds(row: &ServiceRow, find: &Find) -> bool {
-    if find.range().is_some() {
-        return row.ingress.iter().chain(&row.external).any(|ip| find.has_ip(*ip));
+/// What a search finds, in the order of the index.
+fn found<'a>(eye: &'a Eye, find: &Find) -> Vec<&'a Arc<ServiceRow>> {
+    match find.range() {
+        None => eye.world.services().filter(|row| finds(row, find)).collect(),
+        Some((first, last)) => {
+            let shown = eye.world.shown_between(first, last).flat_map(|(_, rows)| rows);
+            let by_key: BTreeMap<&Key, &Arc<ServiceRow>> = shown.map(|row| (&row.key, row)).collect();
+            by_key.into_values().collect()
+        }
     }
-    let claim = || row.claim.as_ref().is_some_and(|claim| find.has_named(&claim.namespace, &claim.name));
-    find.has_named(&row.key.namespace, &row.key.name) || claim()
+}
+
+/// Whether a search by text finds it.
+fn finds(row: &ServiceRow, find: &Find) -> bool {
+    find.has_any(&row.texts).unwrap_or_else(|| {
+        let keys = [Some(&row.key), row.claim.as_ref()];
+        keys.into_iter().flatten().any(|key| find.has_named(&key.namespace, &key.name))
+    })
 }
 
 fn compare(sort: Sort<By>, a: &(Origin, &Arc<ServiceRow>), b: &(Origin, &Arc<ServiceRow>)) -> Ordering {

@@ -36,13 +36,13 @@ impl World {
     }
 
     /// The IPs from one to another that Services show, with those Services.
-    pub fn shown_between(&self, first: Ip, last: Ip) -> impl Iterator<Item = (Ip, &[Key])> {
-        self.on_ip.range(first..=last).map(|(ip, keys)| (*ip, keys.as_slice()))
+    pub fn shown_between(&self, first: Ip, last: Ip) -> impl Iterator<Item = (Ip, &[Arc<ServiceRow>])> {
+        self.on_ip.range(first..=last).map(|(ip, rows)| (*ip, rows.as_slice()))
     }
 
     /// The Services that have an IP, by MetalLB or by `spec.externalIPs`.
     pub fn services_on(&self, ip: Ip) -> impl Iterator<Item = &Arc<ServiceRow>> {
-        self.on_ip.get(&ip).into_iter().flatten().filter_map(|key| self.services.get(key))
+        self.on_ip.get(&ip).into_iter().flatten()
     }
 
     /// The claim of that key.

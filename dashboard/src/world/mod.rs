@@ -26,6 +26,7 @@ pub use verdict::{State, condition};
 use events::Events;
 
 use crate::Scope;
+use crate::query::Haystack;
 
 /// Which of the feeds something came from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -62,7 +63,7 @@ pub struct World {
     by_ip: BTreeMap<(Option<Ip>, Arc<str>), Arc<AddressRow>>,
     claims: BTreeMap<Key, Arc<ClaimRow>>,
     services: BTreeMap<Key, Arc<ServiceRow>>,
-    on_ip: BTreeMap<Ip, Vec<Key>>,
+    on_ip: BTreeMap<Ip, Vec<Arc<ServiceRow>>>,
     ties: HashMap<Key, Ties>,
     classes: BTreeMap<Arc<str>, Arc<ClassRow>>,
     pools: BTreeMap<Arc<str>, Arc<PoolRow>>,
@@ -276,6 +277,7 @@ impl World {
     }
 
     fn set_claim(&mut self, key: &Key, new: Option<ClaimRow>) {
+        let new = new.map(|row| ClaimRow { texts: self.texts_of(&row), ..row });
         if self.claims.get(key).map(|row| &**row) == new.as_ref() {
             return;
         }
@@ -286,6 +288,29 @@ impl World {
         self.touch(&key.namespace);
     }
 
+    /// What a search finds a claim by.
+    fn texts_of(&self, row: &ClaimRow) -> Haystack {
+        let services = self.ties.get(&row.key).map_or(&[][..], |ties| &ties.services);
+        let services = services.iter().map(|service| &*service.name);
+        Haystack::of(row.key.texts().into_iter().chain(row.class.as_deref()).chain(services))
+    }
+
+    /// A Service names a claim, or no longer does.
+    fn tie_service(&mut self, claim: &Key, service: &Key, named: bool) {
+        if named {
+            self.ties.entry(claim.clone()).or_default().services.push(service.clone());
+        } else {
+            self.untie(claim, |ties| ties.services.retain(|tied| tied != service));
+        }
+        if let Some(row) = self.claims.get(claim) {
+            let texts = self.texts_of(row);
+            if texts != row.texts {
+                let row = Arc::new(ClaimRow { texts, ..ClaimRow::clone(row) });
+                self.claims.insert(claim.clone(), row);
+            }
+        }
+    }
+
     fn set_service(&mut self, key: &Key, new: Option<ServiceRow>) {
         let old = self.services.get(key).cloned();
         if old.as_deref() == new.as_ref() {
@@ -294,31 +319,31 @@ impl World {
         if let Some(old) = old {
             self.services.remove(key);
             for ip in old.ingress.iter().chain(&old.external) {
-                if let Some(keys) = self.on_ip.get_mut(ip) {
-                    keys.retain(|known| known != key);
-                    if keys.is_empty() {
+                if let Some(rows) = self.on_ip.get_mut(ip) {
+                    rows.retain(|row| row.key != *key);
+                    if rows.is_empty() {
                         self.on_ip.remove(ip);
                     }
                 }
                 self.touch_owner(*ip);
             }
             if let Some(claim) = &old.claim {
-                self.untie(claim, |ties| ties.services.retain(|tied| tied != key));
+                self.tie_service(claim, key, false);
             }
         }
-        if let Some(row) = new {
+        if let Some(row) = new.map(Arc::new) {
             let key = row.key.clone();
             for ip in row.ingress.iter().chain(&row.external) {
-                let keys = self.on_ip.entry(*ip).or_default();
-                if !keys.contains(&key) {
-                    keys.push(key.clone());
+                let rows = self.on_ip.entry(*ip).or_default();
+                if !rows.iter().any(|known| known.key == key) {
+                    rows.push(Arc::clone(&row));
                 }
                 self.touch_owner(*ip);
             }
             if let Some(claim) = &row.claim {
-                self.ties.entry(claim.clone()).or_default().services.push(key.clone());
+                self.tie_service(claim, &key, true);
             }
-            self.services.insert(key, Arc::new(row));
+            self.services.insert(key, row);
         }
         self.touch(&key.namespace);
     }
