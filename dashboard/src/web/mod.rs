@@ -1,6 +1,7 @@
 //! The way out: pages as markup, JSON and CSV, assets, live updates, and what surrounds them.
 
 mod assets;
+mod export;
 mod guard;
 mod page;
 mod pages;
@@ -26,6 +27,7 @@ use crate::follow::NEEDED;
 use crate::world::Source;
 
 pub use assets::Assets;
+use export::Exports;
 pub(crate) use pages::refuse;
 pub(crate) use route::Format;
 pub use shell::Shell;
@@ -40,6 +42,7 @@ struct Inner {
     hosts: Vec<String>,
     traces: Option<String>,
     assets: Assets,
+    exports: Exports,
     /// The moment that every page is of, where it is not the moment it is asked for.
     frozen: Option<Timestamp>,
 }
@@ -54,6 +57,7 @@ impl App {
             hosts,
             traces: args.trace_url_template.clone(),
             assets: Assets::new(),
+            exports: Exports::new(),
             frozen: None,
         }))
     }
@@ -68,6 +72,7 @@ impl App {
             hosts: hosts.clone(),
             traces: traces.clone(),
             assets: Assets::sealed_with(0),
+            exports: Exports::new(),
             frozen: Some(now),
         }))
     }

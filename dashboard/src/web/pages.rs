@@ -70,9 +70,22 @@ pub async fn answer(State(app): State<App>, visitor: Visitor, request: Request) 
         return response;
     }
     let format = route.format;
+    let export = if format == Format::Csv { app.0.exports.begin() } else { None };
+    if format == Format::Csv && export.is_none() {
+        let words = "as many tables are being sent as may be at once; try again in a moment";
+        let mut response = refuse(&app, format, StatusCode::SERVICE_UNAVAILABLE, "Busy", words);
+        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("5"));
+        return response;
+    }
     let here = uri.path_and_query().map_or("/", |here| here.as_str());
     match write(&app, &visitor, route, here, uri.query()) {
-        Ok((kind, body)) => ([(header::CONTENT_TYPE, kind)], Body::from(body)).into_response(),
+        Ok((kind, text)) => {
+            let body = match export {
+                Some(export) => export.body(text),
+                None => Body::from(text),
+            };
+            ([(header::CONTENT_TYPE, kind)], body).into_response()
+        }
         Err(Refusal::Absent(words)) => refuse(&app, format, StatusCode::NOT_FOUND, "Not found", &words),
         Err(Refusal::Bad(error)) => {
             refuse(&app, format, StatusCode::BAD_REQUEST, "Not understood", &error.to_string())
