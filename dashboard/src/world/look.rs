@@ -40,6 +40,31 @@ impl World {
         self.on_ip.range(first..=last).map(|(ip, rows)| (*ip, rows.as_slice()))
     }
 
+    /// Visits every IP that an address or a Service has, in order, with all of those; the addresses whose text is none
+    /// come first. Both are gone through once: looking each of them up in the other costs many times that.
+    pub fn each_ip<'a>(
+        &'a self,
+        mut visit: impl FnMut(Option<Ip>, &[&'a Arc<AddressRow>], &'a [Arc<ServiceRow>]),
+    ) {
+        let mut rows = self.by_ip.values().peekable();
+        let mut shown = self.on_ip.iter().peekable();
+        let mut addresses = Vec::new();
+        loop {
+            let next = (rows.peek().map(|row| row.ip), shown.peek().map(|(ip, _)| Some(**ip)));
+            let ip = match next {
+                (Some(ledger), Some(shown)) => ledger.min(shown),
+                (Some(ip), None) | (None, Some(ip)) => ip,
+                (None, None) => return,
+            };
+            addresses.clear();
+            while let Some(row) = rows.next_if(|row| row.ip == ip) {
+                addresses.push(row);
+            }
+            let services = shown.next_if(|(shown, _)| Some(**shown) == ip);
+            visit(ip, &addresses, services.map_or(&[], |(_, services)| services));
+        }
+    }
+
     /// The Services that have an IP, by MetalLB or by `spec.externalIPs`.
     pub fn services_on(&self, ip: Ip) -> impl Iterator<Item = &Arc<ServiceRow>> {
         self.on_ip.get(&ip).into_iter().flatten()

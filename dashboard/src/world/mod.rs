@@ -7,6 +7,7 @@ mod digest;
 mod events;
 mod look;
 mod read;
+mod rooms;
 mod rows;
 mod verdict;
 
@@ -16,7 +17,8 @@ use std::sync::Arc;
 use api::Ip;
 use plan::{Change, Kind, Object};
 
-pub use digest::{Digest, Room, Totals};
+pub use digest::{Digest, Totals};
+pub use rooms::Room;
 pub use rows::{
     About, AddressRow, BoundTo, ClaimRow, ClassRow, ConditionRow, EventRow, HandoffRow, HeldBy, Key, PastRow,
     PoolRow, ServiceRow, Words,

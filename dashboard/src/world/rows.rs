@@ -301,10 +301,10 @@ impl PoolRow {
     /// Whether MetalLB would assign this IP from the pool.
     pub fn contains(&self, ip: Ip) -> bool {
         let addr = ip.addr();
-        let within = |(first, last): &(IpAddr, IpAddr)| {
-            first.is_ipv4() == addr.is_ipv4() && *first <= addr && addr <= *last
-        };
-        self.serves(ip) && self.ranges.iter().any(within)
+        // They are sorted, IPv4 before IPv6, and none overlaps another.
+        let after = self.ranges.partition_point(|(first, _)| *first <= addr);
+        let range = after.checked_sub(1).and_then(|at| self.ranges.get(at));
+        self.serves(ip) && range.is_some_and(|(_, last)| addr <= *last)
     }
 
     /// Whether an IP of its ranges is one that it gives out.

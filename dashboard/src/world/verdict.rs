@@ -151,6 +151,13 @@ impl World {
         found
     }
 
+    /// Whether one of the Services that have the IP of an address has it although nobody gave it to them.
+    pub fn is_offended(&self, row: &AddressRow, services: &[Arc<ServiceRow>]) -> bool {
+        let offends = |service: &Arc<ServiceRow>| !self.is_rightful(row, service);
+        // Hardly ever: asked first.
+        services.iter().any(offends) && row.is_valid() && self.is_driven(row)
+    }
+
     /// Placeholders, the Service that the ledger names, and, while it names none, one that names the claim: it is
     /// about to be associated.
     pub fn is_rightful(&self, row: &AddressRow, service: &ServiceRow) -> bool {
