@@ -62,6 +62,11 @@ impl View {
     pub fn phone() -> Self {
         Self { width: 390, height: 844, ..Self::default() }
     }
+
+    /// On a tablet, upright.
+    pub fn tablet() -> Self {
+        Self { width: 768, height: 1024, ..Self::default() }
+    }
 }
 
 impl Browser {

@@ -52,14 +52,20 @@ fn pages(stage: &str, ip: &str) -> Vec<String> {
     paths.iter().map(|path| of(&path.replace("ADDRESS", &address))).collect()
 }
 
-/// Every page in light, dark and on a phone: axe finds nothing, nothing goes wrong, nothing is wider than the screen, and
+/// Every page in light, dark, on a phone and on a tablet: axe finds nothing, nothing goes wrong, nothing is wider than the screen, and
 /// nothing comes from elsewhere.
 #[test]
 fn d2_every_page_is_for_everybody() {
     desk::run(async |desk| {
         let (stage, ip) = filled(desk, "looks").await;
         let dark = View { dark: true, ..View::default() };
-        for (how, view) in [("light", View::default()), ("dark", dark), ("phone", View::phone())] {
+        let views = [
+            ("light", View::default()),
+            ("dark", dark),
+            ("phone", View::phone()),
+            ("tablet", View::tablet()),
+        ];
+        for (how, view) in views {
             let page = desk.page(view).await;
             for path in pages(&stage.name, &ip) {
                 page.goes(&format!("{}{path}", desk.open.url)).await;
