@@ -33,7 +33,7 @@ pub mod index;
 use std::fmt;
 
 use api::{AddressName, ClaimKey};
-use plan::{Brain, Change, Moment, Plan};
+use plan::{Brain, Change, Gauge, Moment, Plan, Timer, Timing};
 
 /// What is decided about, one at a time each.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -99,7 +99,10 @@ impl Brain for Binder {
 
     fn decide(&mut self, key: &Key, moment: &Moment) -> Plan {
         match key {
-            Key::Claim(key) => decide::claim::decide(&mut self.index, key, moment),
+            Key::Claim(key) => {
+                self.index.looked_at(key, moment.now);
+                decide::claim::decide(&mut self.index, key, moment)
+            }
             Key::Address(name) => decide::address::decide(&self.index, name, moment),
         }
     }
@@ -112,5 +115,17 @@ impl Brain for Binder {
 
     fn freed(&mut self) -> Vec<Key> {
         self.index.freed()
+    }
+
+    fn timers() -> &'static [Timer] {
+        index::TIMERS
+    }
+
+    fn ended(&mut self) -> Vec<Timing> {
+        self.index.ended()
+    }
+
+    fn gauges(&self) -> Vec<Gauge> {
+        self.index.gauges()
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::hash::Hash;
 
-use crate::{Change, Plan};
+use crate::{Change, Gauge, Plan, Timer, Timing};
 
 /// What a decision may know of the world outside the cluster: brains have no clock and no dice.
 #[derive(Clone, Copy, Debug)]
@@ -42,6 +42,22 @@ pub trait Brain: Send + 'static {
     /// Keys that may gain by what [`settle`](Self::settle) released: to be asked for after each settling. A
     /// plan that was given up may leave free what another key did without.
     fn freed(&mut self) -> Vec<Self::Key> {
+        Vec::new()
+    }
+
+    /// What this brain measures the time of.
+    fn timers() -> &'static [Timer] {
+        &[]
+    }
+
+    /// What has ended since this was asked last. Asked after each change.
+    fn ended(&mut self) -> Vec<Timing> {
+        Vec::new()
+    }
+
+    /// How much there is of what. Asked whenever somebody reads the metrics, while decisions wait: it must be told from
+    /// what was counted as it changed, or from what is few.
+    fn gauges(&self) -> Vec<Gauge> {
         Vec::new()
     }
 }

@@ -10,6 +10,7 @@ mod event;
 mod execution;
 mod keep;
 mod many;
+mod measure;
 mod object;
 mod store;
 
@@ -19,5 +20,6 @@ pub use event::{Event, EventType};
 pub use execution::{Call, Execution, Outcome, Reply, Verdict, was_the_last_write};
 pub use keep::{Keep, Kept};
 pub use many::Many;
+pub use measure::{Gauge, Labels, Tally, Timer, Timing, Took, trace_id};
 pub use object::{Change, Kind, Object, Ref};
 pub use store::{Store, is_older};

@@ -10,7 +10,6 @@ use axum::routing::get;
 use tokio::net::TcpListener;
 
 use crate::caches::Caches;
-use crate::metrics::Metrics;
 
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
@@ -42,13 +41,13 @@ pub(crate) async fn probes(
     serve("--health-probe-bind-address", address, router).await
 }
 
-/// Serves the metrics.
+/// Serves the metrics: what `text` says.
 pub(crate) async fn metrics(
     address: &str,
-    metrics: Arc<Metrics>,
+    text: Arc<dyn Fn() -> String + Send + Sync>,
 ) -> Result<impl Future<Output = ()> + Send + use<>, ListenError> {
     let text = move || {
-        let text = metrics.text();
+        let text = text();
         async move { ([(header::CONTENT_TYPE, OPENMETRICS)], text) }
     };
     serve("--metrics-bind-address", address, Router::new().route("/metrics", get(text))).await
@@ -106,7 +105,7 @@ mod tests {
         assert!(bind("127.0.0.1:0").await.unwrap().is_some());
         let taken = bind("127.0.0.1:0").await.unwrap().unwrap();
         let address = taken.local_addr().unwrap().to_string();
-        let error = metrics(&address, Arc::new(Metrics::new())).await.err().unwrap().to_string();
+        let error = metrics(&address, Arc::new(String::new)).await.err().unwrap().to_string();
         assert!(error.contains("--metrics-bind-address") && error.contains(&address), "{error}");
     }
 }

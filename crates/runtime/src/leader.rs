@@ -188,6 +188,7 @@ impl Elector {
             let news = match timeout(CALL, self.attempt()).await {
                 Ok(Ok(Seen::Ours)) => {
                     self.leadership.renewed(sent);
+                    self.tell_takeover();
                     return true;
                 }
                 Ok(Ok(Seen::Theirs(holder))) => format!("standing by: lease {} is {holder}'s", self.name),
@@ -209,6 +210,14 @@ impl Elector {
                 () = stop.cancelled() => return false,
                 () = sleep(LOOK_EVERY) => {}
             }
+        }
+    }
+
+    /// Who let go of the lease left it without a holder. Another's that ran out was lost: whoever had it died, or could not
+    /// renew it. The one that lost it cannot tell any more, so its successor does.
+    fn tell_takeover(&self) {
+        if self.theirs.is_some() {
+            self.metrics.took_over(&self.name, jiff::Timestamp::now());
         }
     }
 
@@ -277,10 +286,12 @@ impl Elector {
     /// Who else has the lease, unless it ran out before our eyes.
     fn holder_in_force(&mut self, lease: &Lease) -> Option<String> {
         let spec = lease.spec.as_ref()?;
-        let holder = spec.holder_identity.clone().filter(|holder| !holder.is_empty())?;
-        if holder == self.identity {
+        let holder =
+            spec.holder_identity.clone().filter(|holder| !holder.is_empty() && *holder != self.identity);
+        let Some(holder) = holder else {
+            self.theirs = None;
             return None;
-        }
+        };
         let version = lease.metadata.resource_version.clone().unwrap_or_default();
         let now = Instant::now();
         let since = match &self.theirs {

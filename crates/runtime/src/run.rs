@@ -59,13 +59,17 @@ pub enum RunError {
 /// # Errors
 /// When an address is taken, the lease is lost, or a task panics. Then the process must end.
 pub async fn run<B: Brain>(brain: B, feeds: Vec<Feed>, settings: Settings) -> Result<(), RunError> {
-    let metrics = Arc::new(Metrics::new());
+    let metrics = Arc::new(Metrics::with(B::timers(), &settings.requests));
+    metrics.may_work(settings.controller, settings.workers);
     let caches = Arc::new(Caches::new(feeds.iter().map(Feed::kind)));
     let probes = admin::probes(&settings.probe_address, Arc::clone(&caches)).await?;
-    let pages = admin::metrics(&settings.metrics_address, Arc::clone(&metrics)).await?;
-
     let leadership = if settings.leader_elect { Leadership::none() } else { Leadership::always() };
     let engine = Arc::new(Engine::new(brain, &settings, &leadership, &metrics, Arc::clone(&caches)));
+    let scraped = Arc::clone(&engine);
+    let pages = admin::metrics(&settings.metrics_address, Arc::new(move || scraped.page())).await?;
+    if !settings.leader_elect {
+        metrics.leads(settings.controller, true);
+    }
 
     // Ends with this function: what is left in it is aborted.
     let mut background: JoinSet<Infallible> = JoinSet::new();
@@ -164,6 +168,7 @@ struct Engine<B: Brain> {
     queue: Queue<B>,
     applier: Applier,
     standing: Standing<B::Key>,
+    leadership: Leadership,
     metrics: Arc<Metrics>,
 }
 
@@ -197,6 +202,7 @@ impl<B: Brain> Engine<B> {
                 Arc::clone(&writer),
             ),
             standing: Standing::new(writer),
+            leadership: leadership.clone(),
             metrics: Arc::clone(metrics),
         }
     }
@@ -216,6 +222,13 @@ impl<B: Brain> Engine<B> {
         tracing::info!(controller = self.controller, keys = keys.len(), "deciding");
         self.standing.inherit(&keys);
         self.queue.add(keys);
+    }
+
+    /// The metrics, as of now. Two processes must not tell the same: only the one that leads says what there is.
+    fn page(&self) -> String {
+        let leads = self.deciding.load(Ordering::Acquire) && self.leadership.allows().is_some();
+        let gauges = if leads { self.brain().gauges() } else { Vec::new() };
+        self.metrics.text(gauges)
     }
 
     /// Works on keys until a pass panics.
@@ -299,12 +312,13 @@ impl<B: Brain> Absorb for Engine<B> {
             Change::Listed(kind) => Some(*kind),
             _ => None,
         };
-        let (dirty, deciding) = {
+        let (dirty, ended, deciding) = {
             let mut brain = self.brain();
-            (brain.apply(change), self.deciding.load(Ordering::Acquire))
+            (brain.apply(change), brain.ended(), self.deciding.load(Ordering::Acquire))
         };
         if deciding {
             self.queue.add(dirty);
+            self.metrics.measured(ended, jiff::Timestamp::now());
         }
         if let Some(kind) = listed {
             self.caches.listed(kind);

@@ -3,11 +3,13 @@
 use std::path::Path;
 use std::time::Duration;
 
+use kube::client::ClientBuilder;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use tokio_util::sync::CancellationToken;
 
 use crate::args::{Admin, Common};
+use crate::metrics::Requests;
 
 /// Longer than any watch is quiet; a list that nobody answers ends by it.
 const READ: Duration = Duration::from_secs(150);
@@ -42,6 +44,8 @@ pub struct Settings {
     pub controller: &'static str,
     /// The client of the cluster.
     pub client: Client,
+    /// What it has asked.
+    pub requests: Requests,
     /// The namespace of the lease.
     pub namespace: String,
     /// The name of this process among those of its kind.
@@ -69,9 +73,11 @@ impl Settings {
             Some(namespace) if !namespace.is_empty() => namespace.clone(),
             _ => config.default_namespace.clone(),
         };
+        let (client, requests) = counted_client(config)?;
         Ok(Self {
             controller,
-            client: client(config)?,
+            client,
+            requests,
             namespace,
             instance: args.pod_name.clone().filter(|name| !name.is_empty()).unwrap_or_else(host_name),
             leader_elect: args.leader_elect,
@@ -115,14 +121,24 @@ async fn read(path: &Path, options: &KubeConfigOptions) -> Result<Config, SetupE
 ///
 /// # Errors
 /// When the certificates or credentials of the configuration cannot be used.
-pub fn client(mut config: Config) -> Result<Client, SetupError> {
+pub fn client(config: Config) -> Result<Client, SetupError> {
+    Ok(counted_client(config)?.0)
+}
+
+/// As [`client`], with what counts its requests.
+///
+/// # Errors
+/// As [`client`].
+pub fn counted_client(mut config: Config) -> Result<(Client, Requests), SetupError> {
     // A second call in one process finds it installed.
     let _installed = rustls::crypto::ring::default_provider().install_default();
     config.connect_timeout = Some(CONNECT);
     config.read_timeout = Some(READ);
     config.reset_reader_on_write = true;
     config.default_retry = false;
-    Client::try_from(config).map_err(SetupError::Client)
+    let requests = Requests::to(&config.cluster_url);
+    let builder = ClientBuilder::try_from(config).map_err(SetupError::Client)?;
+    Ok((builder.with_layer(&requests).build(), requests))
 }
 
 fn host_name() -> String {

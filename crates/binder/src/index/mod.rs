@@ -4,6 +4,7 @@ mod change;
 mod market;
 pub mod need;
 mod secondary;
+mod tally;
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -18,6 +19,8 @@ use market::Market;
 pub use market::Wish;
 pub use need::Need;
 use secondary::Filing;
+use tally::Counts;
+pub use tally::TIMERS;
 
 /// Something with the time of its creation: sorts older first, then by name.
 type Aged<T> = (Option<Time>, T);
@@ -44,6 +47,7 @@ pub struct Index {
     assumed_by: Many<ClaimKey, AddressName>,
     /// Keys that a settled plan made dirty; handed out with the next change.
     freed: Dirty,
+    counts: Counts,
 }
 
 impl Default for Index {
@@ -63,6 +67,7 @@ impl Default for Index {
             assumed: HashMap::new(),
             assumed_by: Many::default(),
             freed: Dirty::new(),
+            counts: Counts::default(),
         }
     }
 }

@@ -57,6 +57,7 @@ impl Index {
         new: Option<&IPAddressClaim>,
         dirty: &mut Dirty,
     ) {
+        self.counts.claim_changed(old, new);
         let Some(key) = old.or(new).map(IPAddressClaim::key) else { return };
         // All that an address asks about its claim.
         let life = |claim: Option<&IPAddressClaim>| {
@@ -77,6 +78,7 @@ impl Index {
         new: Option<&IPAddress>,
         dirty: &mut Dirty,
     ) {
+        self.counts.address_changed(old, new);
         let Some(name) = old.or(new).map(IPAddress::key) else { return };
         let mut touched = self.refile_ip(&name, old, new);
         let mut claims = BTreeSet::new();
@@ -232,7 +234,7 @@ impl Index {
     }
 }
 
-fn own_class(claim: &IPAddressClaim) -> Option<&str> {
+pub(super) fn own_class(claim: &IPAddressClaim) -> Option<&str> {
     let sticky = || claim.status.as_ref().and_then(|status| status.class_name.as_deref());
     claim.spec.class_name.as_deref().or_else(sticky).filter(|name| !name.is_empty())
 }

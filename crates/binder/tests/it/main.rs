@@ -6,6 +6,7 @@ mod addresses;
 mod claims;
 mod crash;
 mod lab;
+mod measured;
 mod plans;
 mod random;
 mod reclaim;

@@ -109,6 +109,11 @@ impl<K: Eq + Hash + Clone, T: Packable> Store<K, T> {
         self.objects.iter().map(|(key, entry)| (key, entry.form.borrow().object()))
     }
 
+    /// All keys, in no order.
+    pub fn keys(&self) -> impl Iterator<Item = &K> {
+        self.objects.keys()
+    }
+
     /// How many there are.
     pub fn len(&self) -> usize {
         self.objects.len()

@@ -64,9 +64,10 @@ impl Store {
         let leading = watch::Sender::new(false);
         let led = leading.subscribe();
         let metrics = Arc::new(Metrics::new());
-        let elector = Elector::new(self.client(), "ns", "x", name, leadership.clone(), metrics);
+        let told = Arc::clone(&metrics);
+        let elector = Elector::new(self.client(), "ns", "x", name, leadership.clone(), told);
         let task = tokio::spawn(elector.run(leading, stop.clone()));
-        Candidate { leadership, stop, led, task }
+        Candidate { leadership, stop, led, metrics, task }
     }
 }
 
@@ -74,12 +75,18 @@ struct Candidate {
     leadership: Leadership,
     stop: CancellationToken,
     led: watch::Receiver<bool>,
+    metrics: Arc<Metrics>,
     task: tokio::task::JoinHandle<Ended>,
 }
 
 impl Candidate {
     async fn leads(&mut self) {
         self.led.wait_for(|leads| *leads).await.unwrap();
+    }
+
+    /// Whether it says that its lease was lost by another.
+    fn took_over(&self) -> bool {
+        self.metrics.text(Vec::new()).contains("leader_election_takeover_timestamp_seconds{name=\"x\"}")
     }
 }
 
@@ -99,6 +106,7 @@ async fn the_second_waits_and_follows_at_once_when_the_first_lets_go() {
     let since = Instant::now();
     second.leads().await;
     assert!(since.elapsed() <= LOOK_EVERY && store.holder().starts_with("second_"));
+    assert!(!second.took_over(), "what is let go of is not lost");
 }
 
 #[tokio::test(start_paused = true)]
@@ -118,6 +126,7 @@ async fn a_lease_is_taken_only_after_it_was_seen_unchanged_for_its_duration() {
     assert!(since.elapsed() >= LEASE, "{:?}", since.elapsed());
     let spec = store.lease.lock().unwrap().clone().unwrap()["spec"].clone();
     assert_eq!(spec["leaseTransitions"], json!(4));
+    assert!(candidate.took_over(), "what ran out was lost");
 }
 
 #[tokio::test(start_paused = true)]

@@ -56,6 +56,19 @@ impl Brain for Labeller {
     }
 
     fn settle(&mut self, _: &String) {}
+
+    fn timers() -> &'static [plan::Timer] {
+        &[plan::Timer { name: "change_seconds", help: "Changes", buckets: &[1.0] }]
+    }
+
+    fn ended(&mut self) -> Vec<plan::Timing> {
+        let took = plan::Took::Seconds(0.5);
+        vec![plan::Timing { timer: "change_seconds", labels: vec![], took, trace_id: None }]
+    }
+
+    fn gauges(&self) -> Vec<plan::Gauge> {
+        vec![plan::Gauge { name: "services", help: "Services", samples: vec![(vec![], 7.0)] }]
+    }
 }
 
 fn service(name: &str, version: u32) -> Value {
@@ -98,6 +111,7 @@ fn settings(client: kube::Client) -> Settings {
     Settings {
         controller: "labeller",
         client,
+        requests: crate::Requests::default(),
         namespace: "ns".into(),
         instance: "pod".into(),
         leader_elect: false,
@@ -159,4 +173,29 @@ async fn what_did_not_work_is_tried_again(#[case] code: u16) {
 async fn a_bug_ends_the_process() {
     let (ended, _) = run_for(5, &[Kind::Service], cluster(&["bug"], None)).await;
     assert!(matches!(ended, Err(RunError::Bug(_))), "{ended:?}");
+}
+
+/// §14: a replica that stands by has the same in its caches, and tells nothing of it.
+#[tokio::test]
+async fn c14_only_who_leads_and_decides_tells_what_there_is() {
+    let (client, _) = cluster(&[], None);
+    let settings = settings(client);
+    for (leadership, begun, expected) in [
+        (Leadership::always(), true, true),
+        (Leadership::always(), false, false),
+        (Leadership::none(), false, false),
+        (Leadership::none(), true, false),
+    ] {
+        let metrics = Arc::new(Metrics::with(Labeller::timers(), &settings.requests));
+        let caches = Arc::new(Caches::new([]));
+        let engine = Engine::new(Labeller::default(), &settings, &leadership, &metrics, caches);
+        if begun {
+            engine.begin();
+        }
+        engine.absorb(Change::Listed(Kind::Service));
+        let page = engine.page();
+        assert_eq!(page.contains("services 7.0"), expected, "{page}");
+        assert_eq!(page.contains("change_seconds_count 1"), begun, "{page}");
+        assert!(page.ends_with("# EOF\n"), "{page}");
+    }
 }
