@@ -27,7 +27,7 @@ pub mod parse;
 use std::fmt;
 
 use api::{AddressName, ClaimKey, ServiceKey};
-use plan::{Brain, Change, Moment, Plan};
+use plan::{Brain, Change, Gauge, Moment, Plan, Timer, Timing};
 
 /// Under this name the driver writes: by it our own writes are told from those of others.
 pub const FIELD_MANAGER: &str = "metallb-iad";
@@ -145,4 +145,16 @@ impl Brain for Driver {
     }
 
     fn settle(&mut self, _key: &Key) {}
+
+    fn timers() -> &'static [Timer] {
+        index::TIMERS
+    }
+
+    fn ended(&mut self) -> Vec<Timing> {
+        self.index.ended()
+    }
+
+    fn gauges(&self) -> Vec<Gauge> {
+        self.index.gauges()
+    }
 }

@@ -10,6 +10,7 @@ mod ips;
 mod namespaces;
 mod queries;
 mod secondary;
+mod tally;
 mod waiting;
 
 use std::collections::{BTreeSet, HashMap};
@@ -23,6 +24,8 @@ use plan::{Many, Store};
 use crate::parse::pool::Pool;
 use crate::{Config, Key};
 use ips::Ips;
+use tally::Counts;
+pub use tally::TIMERS;
 use waiting::Wait;
 pub use waiting::class_name;
 
@@ -101,6 +104,7 @@ pub struct Index {
     unclaimed: BTreeSet<ServiceKey>,
     /// Classes that are marked for auto-claim, of whatever driver.
     auto_claim_classes: BTreeSet<String>,
+    counts: Counts,
 }
 
 impl Index {
@@ -139,6 +143,7 @@ impl Index {
             services_by_external_ip: Many::default(),
             unclaimed: BTreeSet::new(),
             auto_claim_classes: BTreeSet::new(),
+            counts: Counts::default(),
         }
     }
 

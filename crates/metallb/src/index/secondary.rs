@@ -86,6 +86,7 @@ impl Index {
         new: Option<&IPAddress>,
         dirty: &mut Dirty,
     ) {
+        self.counts.address_changed(old, new);
         let Some(name) = old.or(new).map(IPAddress::key) else { return };
         for (address, present) in [(old, false), (new, true)] {
             let Some(address) = address else { continue };

@@ -62,6 +62,7 @@ impl Index {
     /// Enters the IP among those of the ledger that no Service shows, or takes it out. With the last of a pool held,
     /// the pool's queues go on.
     pub(super) fn refresh_held(&mut self, ip: Ip, dirty: &mut Dirty) {
+        self.note_standing(ip);
         let shown = self.services_by_ip.count(&ip) > 0;
         if self.shown.set(ip, shown) {
             self.pools.values_mut().for_each(|pool| pool.shows(ip, shown));

@@ -187,8 +187,13 @@ impl Pool {
         }
     }
 
-    /// How many addresses of this family there are.
+    /// How many addresses of this family there are, as far as a `usize` can tell.
     fn size(&self, family: Family) -> usize {
+        usize::try_from(self.addresses(family)).unwrap_or(usize::MAX)
+    }
+
+    /// How many addresses of this family there are.
+    pub fn addresses(&self, family: Family) -> u128 {
         let sizes = self.ranges.iter().map(|range| match (family, *range) {
             (Family::IPv4, (IpAddr::V4(first), IpAddr::V4(last))) => {
                 let (first, last) = (u64::from(first.to_bits()), u64::from(last.to_bits()));
@@ -201,7 +206,7 @@ impl Pool {
             }
             _ => 0,
         });
-        usize::try_from(sizes.fold(0, u128::saturating_add)).unwrap_or(usize::MAX)
+        sizes.fold(0, u128::saturating_add)
     }
 
     /// Whether anything but the counters differs.

@@ -17,6 +17,7 @@ mod c12_auto_claim;
 mod c12_conflicts;
 mod c12_inventory;
 mod c12_teardown;
+mod c14_measured;
 mod c8_classes;
 mod c9_reservation;
 mod c9_waiting;
