@@ -22,6 +22,10 @@ pub enum Tool {
     Npm,
     /// The browser that looks at the dashboard.
     Chromium,
+    /// What scrapes the metrics.
+    Prometheus,
+    /// What tests the alerts.
+    Promtool,
 }
 
 /// What tests in a browser need besides the control plane.
@@ -29,7 +33,8 @@ pub const BROWSER: &[Tool] = &[Tool::Go, Tool::Node, Tool::Npm, Tool::Chromium];
 
 impl Tool {
     #[cfg(test)]
-    const ALL: [Self; 5] = [Self::Cc, Self::Go, Self::Node, Self::Npm, Self::Chromium];
+    const ALL: [Self; 7] =
+        [Self::Cc, Self::Go, Self::Node, Self::Npm, Self::Chromium, Self::Prometheus, Self::Promtool];
 
     const fn program(self) -> &'static str {
         match self {
@@ -38,6 +43,8 @@ impl Tool {
             Self::Node => "node",
             Self::Npm => "npm",
             Self::Chromium => "chromium",
+            Self::Prometheus => "prometheus",
+            Self::Promtool => "promtool",
         }
     }
 
@@ -49,13 +56,14 @@ impl Tool {
             Self::Node => &["nodejs"],
             Self::Npm => &["npm"],
             Self::Chromium => &["chromium"],
+            Self::Prometheus | Self::Promtool => &["prometheus"],
         }
     }
 
     fn way_out(self) -> String {
         match self {
             Self::Go => "install Go 1.26 or later from https://go.dev/dl/".to_owned(),
-            Self::Cc | Self::Node | Self::Npm | Self::Chromium => {
+            Self::Cc | Self::Node | Self::Npm | Self::Chromium | Self::Prometheus | Self::Promtool => {
                 format!("on Debian: apt-get install {}", self.packages().join(" "))
             }
         }

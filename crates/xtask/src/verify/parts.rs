@@ -35,11 +35,16 @@ pub const PARTS: &[Part] = &[
         run: sim,
     },
     Part { name: "devcluster", about: "the control plane itself", needs: &[Tool::Go], run: devcluster },
-    Part { name: "charts", about: "charts lint and render as recorded", needs: &[Tool::Go], run: charts },
+    Part {
+        name: "charts",
+        about: "charts lint and render as recorded, and their alerts fire when they are to",
+        needs: &[Tool::Go, Tool::Promtool],
+        run: charts,
+    },
     Part {
         name: "e2e",
         about: "everything together, on a real control plane",
-        needs: &[Tool::Go],
+        needs: &[Tool::Go, Tool::Prometheus],
         run: e2e::run,
     },
     Part {
@@ -83,7 +88,7 @@ fn devcluster() -> anyhow::Result<()> {
 }
 
 fn charts() -> anyhow::Result<()> {
-    test(&["--workspace", "--test", "charts", "--", "--ignored"])
+    test(&["--workspace", "--test", "charts", "--test", "alerts", "--", "--ignored"])
 }
 
 fn demo() -> anyhow::Result<()> {
