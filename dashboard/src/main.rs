@@ -23,7 +23,7 @@ async fn alive(args: Args, stop: CancellationToken) -> Result<(), Box<dyn Error>
     let config = runtime::cluster(args.kubeconfig.as_deref()).await?;
     let given = args.placeholder_namespace.clone().filter(|namespace| !namespace.is_empty());
     let placeholders = given.unwrap_or_else(|| config.default_namespace.clone());
-    let client = runtime::client(config)?;
+    let (client, requests) = runtime::counted_client(config)?;
     let live = Live::new(World::new(&placeholders));
     let Some(listener) = runtime::listen("--bind-address", &args.bind_address).await? else {
         return Err("--bind-address \"0\" serves nobody; give an address such as :8080".into());
@@ -32,6 +32,8 @@ async fn alive(args: Args, stop: CancellationToken) -> Result<(), Box<dyn Error>
         version = env!("CARGO_PKG_VERSION"), address = %listener.local_addr()?, base_path = args.base_path,
         placeholder_namespace = placeholders, metallb_namespace = args.metallb_namespace, "starting"
     );
+
+    let metrics = runtime::listen("--metrics-bind-address", &args.metrics_bind_address).await?;
 
     // Ends with this function: what is left in it is aborted.
     let mut background = JoinSet::new();
@@ -44,6 +46,14 @@ async fn alive(args: Args, stop: CancellationToken) -> Result<(), Box<dyn Error>
     background.spawn(async move { beating.beat().await });
 
     let app = App::new(live, &args);
+    if let Some(listener) = metrics {
+        let router = web::metrics(&app, requests);
+        background.spawn(async move {
+            if let Err(error) = web::serve(listener, router).await {
+                tracing::error!("the metrics are not served any more: {error}");
+            }
+        });
+    }
     let pages = match args.auth_mode {
         AuthMode::None => auth::open(web::pages(&app)),
         AuthMode::Kubernetes => {

@@ -59,10 +59,11 @@ impl Cluster {
             Some(kubeconfig) => kubeconfig,
             None => self.kubeconfig_for(NAMESPACE, NAME).await?,
         };
-        let (port, _) = ports::pair()?;
+        let (port, metrics) = ports::pair()?;
         let url = format!("http://127.0.0.1:{port}");
         let mut args = vec![
             format!("--bind-address=127.0.0.1:{port}"),
+            format!("--metrics-bind-address=127.0.0.1:{metrics}"),
             format!("--placeholder-namespace={}", Controller::Driver.namespace()),
         ];
         args.extend(options.args);

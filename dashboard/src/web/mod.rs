@@ -3,6 +3,7 @@
 mod assets;
 mod export;
 mod guard;
+mod metrics;
 mod page;
 mod pages;
 mod route;
@@ -28,6 +29,8 @@ use crate::world::Source;
 
 pub use assets::Assets;
 use export::Exports;
+use metrics::Metrics;
+pub use metrics::metrics;
 pub(crate) use pages::refuse;
 pub(crate) use route::Format;
 pub use shell::Shell;
@@ -43,6 +46,7 @@ struct Inner {
     traces: Option<String>,
     assets: Assets,
     exports: Exports,
+    metrics: Metrics,
     /// The moment that every page is of, where it is not the moment it is asked for.
     frozen: Option<Timestamp>,
 }
@@ -58,6 +62,7 @@ impl App {
             traces: args.trace_url_template.clone(),
             assets: Assets::new(),
             exports: Exports::new(),
+            metrics: Metrics::default(),
             frozen: None,
         }))
     }
@@ -65,7 +70,7 @@ impl App {
     /// The same, with every page of one moment: for what is to look the same at each look.
     #[must_use]
     pub fn frozen(self, now: Timestamp) -> Self {
-        let Inner { live, base, hosts, traces, .. } = &*self.0;
+        let Inner { live, base, hosts, traces, metrics, .. } = &*self.0;
         Self(Arc::new(Inner {
             live: Arc::clone(live),
             base: base.clone(),
@@ -73,8 +78,13 @@ impl App {
             traces: traces.clone(),
             assets: Assets::sealed_with(0),
             exports: Exports::new(),
+            metrics: metrics.clone(),
             frozen: Some(now),
         }))
+    }
+
+    fn metrics(&self) -> &Metrics {
+        &self.0.metrics
     }
 
     fn now(&self) -> Timestamp {
@@ -115,6 +125,7 @@ pub fn router(app: &App, pages: Router) -> Router {
     let inner = open.fallback_service(pages);
     let based = if app.base().is_empty() { inner } else { guard::under(app.base(), inner) };
     let guarded = based.layer(middleware::from_fn_with_state(app.clone(), guard::host));
+    let guarded = guarded.layer(middleware::from_fn_with_state(app.clone(), metrics::count));
     let ready = {
         let app = app.clone();
         async move || ready(&app)
