@@ -34,6 +34,15 @@ pub enum Error {
         /// What happened.
         words: String,
     },
+    /// `prometheus` is not installed.
+    #[error("`prometheus` was not found on PATH: on Debian: apt-get install prometheus")]
+    PrometheusMissing,
+    /// Prometheus cannot be asked, or did not understand the question.
+    #[error("asking Prometheus for {words}")]
+    Prometheus {
+        /// What was asked, and what became of it.
+        words: String,
+    },
     /// Our own controllers could not be built.
     #[error("building address-controller and metallb-iad failed ({status}); what cargo said stands above")]
     Controllers {

@@ -45,6 +45,22 @@ fn c3_standby_writes_nothing() {
     });
 }
 
+/// §14: a replica that stands by has the same in its caches, and tells nothing of it: nothing is counted twice.
+#[test]
+fn c14_standby_tells_nothing() {
+    on_replicas(async |rig, pairs| {
+        let flow = Flow::begin(rig, "told").await;
+        flow.complete().await;
+        for pair in pairs {
+            let status = format!("leader_election_master_status{{name=\"{}\"}}", pair.name());
+            let page = pair.leader().metrics().await;
+            assert!(page.contains(&format!("{status} 1")) && page.contains("\nipam_"), "{page}");
+            let page = pair.standby().metrics().await;
+            assert!(page.contains(&format!("{status} 0")) && !page.contains("\nipam_"), "{page}");
+        }
+    });
+}
+
 /// §3 (d): the leader is killed amid a handoff, or a binding: the other takes over within the time of the lease, and
 /// completes.
 #[test]

@@ -32,6 +32,7 @@ mod flagship;
 mod hand_edits;
 mod leader;
 mod load;
+mod metrics;
 mod pool_shapes;
 mod quotas;
 mod rig;

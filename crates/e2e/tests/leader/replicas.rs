@@ -6,8 +6,6 @@ use devcluster::proxy::{Proxy, Verb};
 use devcluster::{Controller, Process};
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::api::Api;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
 use tokio::sync::{Mutex, MutexGuard, OnceCell};
 
 use super::BOTH;
@@ -56,15 +54,16 @@ impl Replica {
         counts.iter().filter(|((verb, _), _)| !reads.contains(verb)).map(|(_, count)| count).sum()
     }
 
+    /// What it tells in numbers.
+    pub(super) async fn metrics(&self) -> String {
+        rig::fetch(self.process.metrics_address().unwrap(), "/metrics").await
+    }
+
     /// Its `/readyz` answers 200.
     pub(super) async fn assert_ready(&self) {
         let url = self.process.spec().ready_url.as_deref().unwrap();
         let address = url.strip_prefix("http://").unwrap().strip_suffix("/readyz").unwrap();
-        let mut stream = TcpStream::connect(address).await.unwrap();
-        let request = format!("GET /readyz HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
-        stream.write_all(request.as_bytes()).await.unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).await.unwrap();
+        let answer = rig::fetch(address, "/readyz").await;
         assert!(answer.starts_with("HTTP/1.1 200"), "{}: {answer}", self.name());
     }
 }
@@ -99,6 +98,11 @@ impl Pair {
             self.replicas.iter().position(|replica| holder.starts_with(&format!("{}_", replica.name())))
         })
         .await;
+    }
+
+    /// The name of the lease.
+    pub(super) fn name(&self) -> &'static str {
+        self.controller.name()
     }
 
     pub(super) fn leader(&self) -> &Replica {

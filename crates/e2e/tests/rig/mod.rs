@@ -29,6 +29,7 @@ mod own;
 mod setup;
 mod stage;
 mod wait;
+mod web;
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -50,6 +51,7 @@ pub use self::own::Own;
 pub use self::setup::{Pace, Setup};
 pub use self::stage::Stage;
 pub use self::wait::{WITHIN, eventually, gone, gone_within, until, until_within};
+pub use self::web::fetch;
 
 /// A client works only as long as the runtime it was made in, so the tests share that too.
 static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Runtime::new().unwrap());
