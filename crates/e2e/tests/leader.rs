@@ -72,6 +72,7 @@ fn c3_leader_killed() {
         for (pair, struck) in pairs.iter().zip(&mut struck) {
             let at = moment(struck).await;
             pair.followed(rig, at, TAKEN_WITHIN).await;
+            pair.tells_of_a_lost_lease().await;
         }
         flow.complete().await;
     });

@@ -78,3 +78,31 @@ async fn without_the_access_layer_nothing_is_shown() {
         assert!(!answer.text.contains("203.0.113"), "{path}");
     }
 }
+
+#[tokio::test]
+async fn what_is_asked_for_is_counted_under_few_names_and_for_no_visitor() {
+    let args = clap::Parser::parse_from(["x", "--base-path=/ips"]);
+    let app = dashboard::web::App::new(small().live(), &args);
+    let rig = Rig(dashboard::web::router(&app, dashboard::auth::open(dashboard::web::pages(&app))));
+    for path in
+        ["/ips/", "/ips/addresses.csv", "/ips/addresses/a", "/ips/addresses/b", "/ips/made/up", "/made-up"]
+    {
+        rig.get(path).await;
+    }
+    assert_eq!(rig.get("/ips/metrics").await.status, StatusCode::NOT_FOUND);
+    let told = Rig(dashboard::web::metrics(&app, runtime::Requests::default())).get("/metrics").await;
+    assert!(told.header("content-type").starts_with("application/openmetrics-text"), "{:?}", told.headers);
+    let asked = "address_dashboard_http_requests_total";
+    for line in [
+        format!("{asked}{{page=\"overview\",format=\"html\",code=\"200\"}} 1"),
+        format!("{asked}{{page=\"addresses\",format=\"csv\",code=\"200\"}} 1"),
+        format!("{asked}{{page=\"address\",format=\"html\",code=\"404\"}} 2"),
+        format!("{asked}{{page=\"other\",format=\"html\",code=\"404\"}} 3"),
+        "address_dashboard_http_request_duration_seconds_count{page=\"address\"} 2".to_owned(),
+        "address_dashboard_silence_seconds 0.0".to_owned(),
+        "address_dashboard_cache_complete{kind=\"services\"} 1".to_owned(),
+    ] {
+        assert!(told.text.contains(&line), "{line} is missing in:\n{}", told.text);
+    }
+    assert!(!told.text.contains("203.0.113"), "{}", told.text);
+}

@@ -125,6 +125,15 @@ impl Pair {
         assert!(took < within, "{} took over after {took:?}", self.standby().name());
     }
 
+    /// The one that took over says that the lease was lost: the other cannot any more.
+    pub(super) async fn tells_of_a_lost_lease(&self) {
+        let told = format!("leader_election_takeover_timestamp_seconds{{name=\"{}\"}} ", self.name());
+        rig::eventually(&format!("{} to tell of a lost lease", self.standby().name()), async || {
+            self.standby().metrics().await.contains(&told).then_some(())
+        })
+        .await;
+    }
+
     /// Who has the lease.
     async fn holder(&self, rig: &Rig) -> Option<String> {
         let leases: Api<Lease> = Api::namespaced(rig.cluster.admin(), self.controller.namespace());

@@ -2,6 +2,7 @@
 //! read ours.
 
 mod brain;
+mod process;
 mod requests;
 
 use std::time::Duration;
@@ -208,6 +209,9 @@ impl Metrics {
         let mut text = String::new();
         // Writing to a String cannot fail.
         let _infallible = encode_registry(&mut text, &self.registry);
+        let mut process = Registry::default();
+        process::register(&mut process);
+        let _infallible = encode_registry(&mut text, &process);
         brain::write(levels, &mut text);
         let _infallible = encode_eof(&mut text);
         text
@@ -250,6 +254,9 @@ mod tests {
             "workqueue_work_duration_seconds_count{name=\"claim\",controller=\"claim\"} 1",
             "controller_runtime_max_concurrent_reconciles{controller=\"x\"} 4",
             "leader_election_master_status{name=\"x\"} 1",
+            "process_resident_memory_bytes ",
+            "process_cpu_seconds_total ",
+            "process_start_time_seconds ",
             "leader_election_takeover_timestamp_seconds{name=\"x\"} 7",
             "address_controller_writes_total{verb=\"patch\",resource=\"ipaddresses/status\"} 1",
         ] {
