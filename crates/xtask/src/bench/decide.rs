@@ -40,6 +40,10 @@ impl Args {
                 // All over the fleet, not at one end of it.
                 world.hand_over(number * (held / handoffs))?;
             }
+            let begun = Instant::now();
+            let told: usize = world.brain.gauges().iter().map(|gauge| gauge.samples.len()).sum();
+            let scrape = begun.elapsed();
+            ensure!(told > 0, "the metrics tell nothing");
             let (each, spent) = (1_000_000.0 / f64::from(handoffs), world.spent);
             let line = json!({
                 "bench": "decide",
@@ -49,6 +53,7 @@ impl Args {
                 "handoff_us_each": rounded(spent.brain.as_secs_f64() * each),
                 "changes_each": rounded(f64::from(spent.changes) / f64::from(handoffs)),
                 "decisions_each": rounded(f64::from(spent.decisions) / f64::from(handoffs)),
+                "scrape_us": rounded(scrape.as_secs_f64() * 1_000_000.0),
                 "slowest_us": rounded(spent.slowest.as_secs_f64() * 1_000_000.0),
             });
             println!("{line}");
