@@ -28,6 +28,7 @@ pub struct Cluster {
     /// Whether the processes end with this handle.
     pub(crate) owned: bool,
     pub(crate) admin: kube::Client,
+    pub(crate) charts: Option<PathBuf>,
     parts: Mutex<BTreeMap<String, Process>>,
 }
 
@@ -67,6 +68,7 @@ impl Cluster {
             detached: true,
             owned: false,
             admin,
+            charts: None,
             parts: Mutex::new(parts),
         })
     }
@@ -90,6 +92,7 @@ impl Cluster {
             ca_pem,
             detached: options.detached,
             owned: !options.detached,
+            charts: options.charts.clone(),
             parts: Mutex::new(processes),
         };
         if let Err(error) = cluster.bring_up(options, &balancer).await {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use crate::cluster::Cluster;
 use crate::process::Process;
-use crate::stack::{Controllers, workspace};
+use crate::stack::Controllers;
 use crate::{Controller, ControllerSpec, Result, ports};
 
 /// The name of the chart, the binary and the service account.
@@ -38,7 +38,7 @@ impl Cluster {
     /// # Errors
     /// What helm said.
     pub async fn install_dashboard(&self, args: &[&str]) -> Result<()> {
-        let chart = workspace().join("chart").join(NAME);
+        let chart = self.chart(NAME)?;
         let chart = chart.to_string_lossy();
         let mut all =
             vec!["upgrade", "--install", NAME, &chart, "--namespace", NAMESPACE, "--create-namespace"];

@@ -42,6 +42,8 @@ pub struct Options {
     pub metallb_unthrottled: bool,
     /// Further flags for kube-apiserver; a flag given here wins over ours.
     pub apiserver_args: Vec<String>,
+    /// A folder of packaged charts, `NAME-VERSION.tgz`, that are installed instead of those of this tree.
+    pub charts: Option<PathBuf>,
 }
 
 impl Options {
@@ -60,6 +62,7 @@ impl Default for Options {
             metallb: true,
             metallb_unthrottled: false,
             apiserver_args: Vec::new(),
+            charts: None,
         }
     }
 }

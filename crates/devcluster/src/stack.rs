@@ -63,6 +63,15 @@ pub struct Controllers {
 }
 
 impl Controllers {
+    /// Those of a folder, each by its program's name: built elsewhere, such as for an image.
+    pub fn of_folder(folder: &Path) -> Self {
+        Self {
+            core: folder.join(Controller::Core.name()),
+            driver: folder.join(Controller::Driver.name()),
+            dashboard: folder.join("address-dashboard"),
+        }
+    }
+
     /// Builds them with cargo, optimised for benchmarks and unoptimised for everything else.
     ///
     /// # Errors
@@ -118,6 +127,18 @@ impl Controllers {
     }
 }
 
+/// The package of a chart in a folder, whatever its version is.
+fn package(folder: &Path, name: &str) -> Result<PathBuf> {
+    let wanted = format!("finding {name}-VERSION.tgz in {}", folder.display());
+    let is_it = |file: &str| {
+        let version = file.strip_prefix(name).and_then(|rest| rest.strip_prefix('-')?.strip_suffix(".tgz"));
+        version.is_some_and(|version| version.starts_with(|c: char| c.is_ascii_digit()))
+    };
+    let entries = std::fs::read_dir(folder).map_err(Error::io(wanted.clone()))?;
+    let found = entries.flatten().find(|entry| entry.file_name().to_str().is_some_and(is_it));
+    found.map(|entry| entry.path()).ok_or_else(|| Error::io(wanted)(std::io::ErrorKind::NotFound.into()))
+}
+
 fn executables(messages: &str) -> impl Iterator<Item = PathBuf> {
     messages
         .lines()
@@ -153,12 +174,20 @@ impl Cluster {
     /// # Errors
     /// What helm said.
     pub async fn install_chart(&self, controller: Controller, args: &[&str]) -> Result<()> {
-        let chart = controller.chart();
+        let chart = self.chart(controller.name())?;
         let chart = chart.to_string_lossy();
         let mut all = vec!["upgrade", "--install", controller.name(), &chart];
         all.extend(["--namespace", controller.namespace(), "--create-namespace"]);
         all.extend(args);
         self.helm(&all).await.map(|_| ())
+    }
+
+    /// The chart of that name: a package, where the options named a folder of such, or else the folder in this tree.
+    pub(crate) fn chart(&self, name: &str) -> Result<PathBuf> {
+        match &self.charts {
+            Some(folder) => package(folder, name),
+            None => Ok(workspace().join("chart").join(name)),
+        }
     }
 
     /// Runs a controller with its chart's service account, and waits until its caches are complete.
@@ -209,5 +238,22 @@ impl Cluster {
             kubeconfig,
             ready_url: Some(format!("http://127.0.0.1:{probes}/readyz")),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_package_is_found_by_its_name_and_not_by_a_longer_one() {
+        let folder = tempfile::tempdir().unwrap();
+        for file in ["metallb-iad-extra-1.0.0.tgz", "metallb-iad-0.2.0.tgz", "metallb-iad-notes.txt"] {
+            std::fs::write(folder.path().join(file), "").unwrap();
+        }
+        let found = package(folder.path(), "metallb-iad").unwrap();
+        assert_eq!(found.file_name().unwrap(), "metallb-iad-0.2.0.tgz");
+        let error = package(folder.path(), "address-controller").unwrap_err().to_string();
+        assert!(error.contains("address-controller-VERSION.tgz"), "{error}");
     }
 }

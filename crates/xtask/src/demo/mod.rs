@@ -3,6 +3,7 @@
 mod scene;
 mod story;
 
+use std::path::PathBuf;
 use std::time::Instant;
 
 use anyhow::{Context as _, Result};
@@ -16,7 +17,13 @@ use scene::Scene;
 pub(crate) struct Args {
     /// End when the story is told: with 0 only if every step held.
     #[arg(long)]
-    exit: bool,
+    pub(crate) exit: bool,
+    /// Run the programs of this folder, each by its name, and build none.
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) binaries: Option<PathBuf>,
+    /// Install the packaged charts of this folder, NAME-VERSION.tgz, and not those of this tree.
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) charts: Option<PathBuf>,
 }
 
 impl Args {
@@ -30,8 +37,12 @@ impl Args {
         println!(
             "   (built from source at first use, which takes about 20 minutes on 2 cores; then seconds)"
         );
-        let controllers = Controllers::build(false).await?;
-        let cluster = Cluster::start(Options::default()).await?;
+        let controllers = match &self.binaries {
+            Some(folder) => Controllers::of_folder(folder),
+            None => Controllers::build(false).await?,
+        };
+        let options = Options { charts: self.charts.clone(), ..Options::default() };
+        let cluster = Cluster::start(options).await?;
         cluster.install_charts(&[], &[]).await?;
         for controller in [Controller::Core, Controller::Driver] {
             cluster.run_controller(&controllers, controller, RunOptions::default()).await?;
