@@ -1,4 +1,4 @@
-//! The project commands: gen, demo, verify, soak, load, up, down, bench.
+//! The project commands: gen, demo, verify, soak, load, up, down, bench, release.
 //!
 //! A command is a module with an `Args` (its flags, documented for `--help`) that has a `run`. To add one: its `mod`
 //! line and one line in [`commands!`].
@@ -7,6 +7,8 @@ mod bench;
 mod demo;
 mod generate;
 mod load;
+mod nix;
+mod release;
 mod soak;
 mod tools;
 mod up;
@@ -39,6 +41,7 @@ commands! {
     Down => up::Down,
     Gen => generate::Args,
     Load => load::Args,
+    Release => release::Args,
     Soak => soak::Args,
     Start => up::Start,
     Stop => up::Stop,

@@ -26,15 +26,40 @@ pub enum Tool {
     Prometheus,
     /// What tests the alerts.
     Promtool,
+    /// What lists the files of this tree.
+    Git,
+    /// What builds the flake.
+    Nix,
+    /// What reads images, and makes them what a registry holds.
+    Skopeo,
+    /// What reads the digests of images in the flake.
+    Jq,
+    /// What packs the layers of images where nixpkgs is not.
+    Python,
 }
 
 /// What tests in a browser need besides the control plane.
 pub const BROWSER: &[Tool] = &[Tool::Go, Tool::Node, Tool::Npm, Tool::Chromium];
 
+/// What the flake is built with by this machine's own tools.
+pub const NIX: &[Tool] = &[Tool::Cc, Tool::Go, Tool::Git, Tool::Nix, Tool::Skopeo, Tool::Jq, Tool::Python];
+
 impl Tool {
     #[cfg(test)]
-    const ALL: [Self; 7] =
-        [Self::Cc, Self::Go, Self::Node, Self::Npm, Self::Chromium, Self::Prometheus, Self::Promtool];
+    const ALL: [Self; 12] = [
+        Self::Cc,
+        Self::Go,
+        Self::Node,
+        Self::Npm,
+        Self::Chromium,
+        Self::Prometheus,
+        Self::Promtool,
+        Self::Git,
+        Self::Nix,
+        Self::Skopeo,
+        Self::Jq,
+        Self::Python,
+    ];
 
     const fn program(self) -> &'static str {
         match self {
@@ -45,6 +70,11 @@ impl Tool {
             Self::Chromium => "chromium",
             Self::Prometheus => "prometheus",
             Self::Promtool => "promtool",
+            Self::Git => "git",
+            Self::Nix => "nix",
+            Self::Skopeo => "skopeo",
+            Self::Jq => "jq",
+            Self::Python => "python3",
         }
     }
 
@@ -57,15 +87,19 @@ impl Tool {
             Self::Npm => &["npm"],
             Self::Chromium => &["chromium"],
             Self::Prometheus | Self::Promtool => &["prometheus"],
+            Self::Git => &["git"],
+            // The certificates go into images.
+            Self::Nix => &["nix-bin", "ca-certificates"],
+            Self::Skopeo => &["skopeo"],
+            Self::Jq => &["jq"],
+            Self::Python => &["python3"],
         }
     }
 
     fn way_out(self) -> String {
         match self {
             Self::Go => "install Go 1.26 or later from https://go.dev/dl/".to_owned(),
-            Self::Cc | Self::Node | Self::Npm | Self::Chromium | Self::Prometheus | Self::Promtool => {
-                format!("on Debian: apt-get install {}", self.packages().join(" "))
-            }
+            _ => format!("on Debian: apt-get install {}", self.packages().join(" ")),
         }
     }
 }
@@ -140,14 +174,16 @@ pub fn run(command: &mut Command) -> anyhow::Result<()> {
     bail!("`{shown}`: {status}");
 }
 
-fn shown(command: &Command) -> String {
+/// A command as one would type it.
+pub fn shown(command: &Command) -> String {
     let program = PathBuf::from(command.get_program());
     let name = program.file_name().unwrap_or_else(|| command.get_program());
     let words = std::iter::once(name).chain(command.get_args());
     words.map(OsStr::to_string_lossy).collect::<Vec<_>>().join(" ")
 }
 
-fn is_root() -> bool {
+/// Whether everything on this machine may be done.
+pub fn is_root() -> bool {
     let id = Command::new("id").arg("-u").output();
     id.is_ok_and(|output| output.stdout.trim_ascii() == b"0")
 }

@@ -2,6 +2,7 @@
 
 mod deny;
 mod e2e;
+mod nix;
 mod parts;
 mod screenshots;
 

@@ -1,7 +1,7 @@
 //! The parts of `verify`, in the order they run: the quick ones first.
 
-use super::{deny, e2e};
-use crate::tools::{BROWSER, Tool, cargo, run_self};
+use super::{deny, e2e, nix};
+use crate::tools::{BROWSER, NIX, Tool, cargo, run_self};
 
 /// One part.
 pub struct Part {
@@ -52,6 +52,12 @@ pub const PARTS: &[Part] = &[
         about: "the dashboard as people see it, in Chromium, on a real control plane",
         needs: BROWSER,
         run: e2e::browser,
+    },
+    Part {
+        name: "nix",
+        about: "the flake: reproducible images and charts, and the demo by what is in them",
+        needs: NIX,
+        run: nix::run,
     },
     Part { name: "demo", about: "the walk through the README", needs: &[Tool::Go], run: demo },
 ];
