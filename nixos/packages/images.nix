@@ -44,6 +44,11 @@ let
         # The converter alone decides how layers are compressed, so one nixpkgs gives one digest.
         skopeo --insecure-policy --tmpdir "$PWD" copy --quiet docker-archive:docker.tar oci:layout:${version}
         cd layout
+        # By which k3s and docker name what they import, and podman.
+        jq -c --arg name "$imageName:${version}" '.manifests[0].annotations += {
+          "io.containerd.image.name": $name, "org.opencontainers.image.ref.name": $name
+        }' index.json > named.json
+        mv named.json index.json
         manifest=blobs/sha256/$(jq -r '.manifests[0].digest | ltrimstr("sha256:")' index.json)
         jq -c --arg tag "$imageName:${version}" '[{
           Config: .config.digest, RepoTags: [$tag], Layers: [.layers[].digest]
