@@ -17,7 +17,8 @@ struct Cli {
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    runtime::start("address-controller", &cli.common, |_| {
-        (Binder::new(), [Kind::Class, Kind::Address, Kind::Claim].map(Feed::of).into())
+    runtime::start("address-controller", &cli.common, |settings| {
+        let binder = Binder::new().traced(settings.traces.sampler());
+        (binder, [Kind::Class, Kind::Address, Kind::Claim].map(Feed::of).into())
     })
 }

@@ -21,6 +21,14 @@ pub const AUTO_CLAIM_CLASS: &str = "ipaddressclass.local.sdn.cozystack.io/is-aut
 /// Annotation by which a Service opts out of auto-claim with `"false"`.
 pub const AUTO_CLAIM: &str = "local.sdn.cozystack.io/auto-claim";
 
+/// Annotation on claims, addresses and placeholders: the trace of what is being done (W3C Trace Context). On a claim or
+/// a Service it may be the user's own.
+pub const TRACEPARENT: &str = "local.sdn.cozystack.io/traceparent";
+/// Annotation by which other parts of Kubernetes hand on a trace; read only.
+pub const TRACEPARENT_KUBERNETES: &str = "tracing.k8s.io/traceparent";
+/// Annotation on Events: the trace of the operation they tell of.
+pub const TRACE_ID: &str = "local.sdn.cozystack.io/trace-id";
+
 /// The MetalLB driver's own names (contract §7).
 pub mod driver {
     /// The provisioner a class names to be served by the MetalLB driver.

@@ -33,6 +33,7 @@ pub mod index;
 use std::fmt;
 
 use api::{AddressName, ClaimKey};
+use plan::trace::Sampler;
 use plan::{Brain, Change, Gauge, Moment, Plan, Timer, Timing};
 
 /// What is decided about, one at a time each.
@@ -63,6 +64,13 @@ impl Binder {
     /// A brain that knows nothing yet.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// The same, with operations that are traced.
+    #[must_use]
+    pub fn traced(mut self, sampler: Option<Sampler>) -> Self {
+        self.index.sampler = sampler;
+        self
     }
 
     /// What the brain knows.

@@ -16,9 +16,8 @@ pub async fn ensure(component: Component) -> Result<PathBuf> {
 
 /// Builds whatever is missing for a cluster of the default kind and its charts, so that a later start is quick.
 pub async fn ensure_all() -> Result<()> {
-    for component in
-        Component::ALL.into_iter().filter(|component| *component != Component::MetallbUnthrottled)
-    {
+    let rarely_used = [Component::MetallbUnthrottled, Component::Jaeger];
+    for component in Component::ALL.into_iter().filter(|component| !rarely_used.contains(component)) {
         ensure(component).await?;
     }
     Ok(())

@@ -17,6 +17,8 @@ pub enum Component {
     MetallbUnthrottled,
     /// The chart installer.
     Helm,
+    /// The receiver of traces.
+    Jaeger,
 }
 
 /// How one component is built.
@@ -114,15 +116,25 @@ const HELM: Recipe = Recipe {
     extras: &[],
 };
 
+const JAEGER: Recipe = Recipe {
+    name: "jaeger",
+    package: "github.com/jaegertracing/jaeger/cmd/jaeger",
+    go_mod: include_str!("../go/jaeger/go.mod"),
+    go_sum: include_str!("../go/jaeger/go.sum"),
+    ldflags: "-s -w",
+    extras: &[],
+};
+
 impl Component {
     /// Every component, in the order in which they are best built.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::Etcd,
         Self::Apiserver,
         Self::ControllerManager,
         Self::MetallbController,
         Self::MetallbUnthrottled,
         Self::Helm,
+        Self::Jaeger,
     ];
 
     /// The name of the component's binary.
@@ -138,6 +150,7 @@ impl Component {
             Self::MetallbController => &METALLB_CONTROLLER,
             Self::MetallbUnthrottled => &METALLB_UNTHROTTLED,
             Self::Helm => &HELM,
+            Self::Jaeger => &JAEGER,
         }
     }
 }

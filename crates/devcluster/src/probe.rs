@@ -69,6 +69,13 @@ pub(crate) async fn ready(process: &Process, ca_pem: &str) -> Result<()> {
     }
 }
 
+/// The answer of a plain HTTP address; none if it has nothing there.
+pub(crate) async fn get(address: &str) -> Result<Option<String>> {
+    let uri: Uri = address.parse().map_err(|_| Error::Tls(format!("{address} is not an address")))?;
+    let client = client::<Empty<Bytes>>("")?;
+    Ok(tokio::time::timeout(ONE_TRY, text(&client, &uri)).await.ok().flatten())
+}
+
 /// The answer of an address, if it is a good one.
 async fn text(client: &Client<HttpsConnector<HttpConnector>, Empty<Bytes>>, uri: &Uri) -> Option<String> {
     let response = client.get(uri.clone()).await.ok().filter(|response| response.status().is_success())?;

@@ -157,6 +157,8 @@ pub struct RunOptions {
     pub kubeconfig: Option<PathBuf>,
     /// Whether it takes part in the leader election.
     pub leader_elect: bool,
+    /// Further variables of its environment.
+    pub env: BTreeMap<String, String>,
 }
 
 impl Cluster {
@@ -230,10 +232,11 @@ impl Cluster {
         Ok(ControllerSpec {
             binary: controllers.binary(controller).to_owned(),
             args,
-            env: BTreeMap::from([
-                ("POD_NAMESPACE".to_owned(), namespace.to_owned()),
-                ("POD_NAME".to_owned(), name.clone()),
-            ]),
+            env: [("POD_NAMESPACE", namespace), ("POD_NAME", &name)]
+                .map(|(key, value)| (key.to_owned(), value.to_owned()))
+                .into_iter()
+                .chain(options.env)
+                .collect(),
             name,
             kubeconfig,
             ready_url: Some(format!("http://127.0.0.1:{probes}/readyz")),

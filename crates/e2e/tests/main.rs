@@ -17,6 +17,7 @@ mod c12_adopt;
 mod c12_auto_claim;
 mod c12_conflicts;
 mod c12_inventory;
+mod c14_traces;
 mod c4_static;
 mod c6_reclaim;
 mod c8_classes;

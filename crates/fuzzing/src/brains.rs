@@ -151,7 +151,7 @@ fn is_the_cores(action: &Action) -> bool {
         Action::Create { .. } => false,
         Action::Patch { target, .. } => matches!(target.reference.kind, Kind::Claim | Kind::Address),
         Action::Delete { target } => target.reference.kind == Kind::Address,
-        Action::ConfirmAbsent { .. } | Action::Emit(_) => true,
+        Action::ConfirmAbsent { .. } | Action::Emit(_) | Action::Trace(_) => true,
     }
 }
 
@@ -172,6 +172,6 @@ fn is_the_drivers(action: &Action, home: &str) -> bool {
             Kind::Service => target.reference.namespace.as_deref() == Some(home),
             kind => kind == Kind::Address,
         },
-        Action::ConfirmAbsent { .. } | Action::Emit(_) => true,
+        Action::ConfirmAbsent { .. } | Action::Emit(_) | Action::Trace(_) => true,
     }
 }

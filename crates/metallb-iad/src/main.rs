@@ -40,7 +40,7 @@ fn main() -> ExitCode {
     runtime::start("metallb-iad", &cli.common, |settings| {
         let config = config(&cli.driver, settings);
         let feeds = feeds(&config);
-        (Driver::new(config), feeds)
+        (Driver::new(config).traced(settings.traces.sampler()), feeds)
     })
 }
 

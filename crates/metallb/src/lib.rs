@@ -27,6 +27,7 @@ pub mod parse;
 use std::fmt;
 
 use api::{AddressName, ClaimKey, ServiceKey};
+use plan::trace::Sampler;
 use plan::{Brain, Change, Gauge, Moment, Plan, Timer, Timing};
 
 /// Under this name the driver writes: by it our own writes are told from those of others.
@@ -103,6 +104,13 @@ impl Driver {
     /// A brain that knows nothing yet.
     pub fn new(config: Config) -> Self {
         Self { index: index::Index::new(config) }
+    }
+
+    /// The same, with operations that are traced.
+    #[must_use]
+    pub fn traced(mut self, sampler: Option<Sampler>) -> Self {
+        self.index.sampler = sampler;
+        self
     }
 
     /// What the brain knows.

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use crate::trace::Span;
 use crate::{Event, Object, Ref};
 
 /// The object a write is meant for: exactly this incarnation, in exactly the version that was decided on, or
@@ -74,6 +75,8 @@ pub enum Action {
     },
     /// Tells of something that has just been done by the actions before this one.
     Emit(Event),
+    /// A span about what has just been done by the actions before this one, or is over with it.
+    Trace(Span),
 }
 
 impl Action {

@@ -1,5 +1,6 @@
 //! Events: what is said to people.
 
+use crate::trace::{Operation, TraceId};
 use crate::{Object, Ref};
 
 /// Whether somebody should look.
@@ -36,6 +37,8 @@ pub struct Event {
     pub action: &'static str,
     /// The sentence: names the object, the field and the way out.
     pub note: String,
+    /// The trace it belongs to.
+    pub trace: Option<TraceId>,
 }
 
 impl Event {
@@ -59,6 +62,12 @@ impl Event {
         Self::new(object, EventType::Warning, reason, action, note.into())
     }
 
+    /// The same, as part of an operation that is traced.
+    #[must_use]
+    pub fn traced(self, operation: Option<&Operation>) -> Self {
+        Self { trace: operation.map(|operation| operation.context.trace), ..self }
+    }
+
     fn new(
         object: &Object,
         kind: EventType,
@@ -73,6 +82,7 @@ impl Event {
             reason,
             action,
             note,
+            trace: None,
         }
     }
 }

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use crate::trace::Span;
 use crate::{Action, Change, Event, Guard, Object, Ref, Target};
 
 /// One call to the API server.
@@ -38,6 +39,8 @@ pub enum Call {
     Read(Ref),
     /// Writes an Event. No plan fails for want of one.
     Tell(Event),
+    /// Exports a span. No plan fails for want of one.
+    Trace(Span),
 }
 
 impl Call {
@@ -56,7 +59,7 @@ pub enum Reply {
     Gone,
     /// There is no such object.
     Absent,
-    /// The Event is written, or could not be.
+    /// The Event is written, or could not be; the span is taken.
     Told,
     /// The call failed, or nobody knows.
     Failed(Verdict),
@@ -183,6 +186,7 @@ impl Execution {
             }
             Action::ConfirmAbsent { reference, .. } => (Call::Read(reference.clone()), String::new()),
             Action::Emit(event) => (Call::Tell(event.clone()), String::new()),
+            Action::Trace(span) => (Call::Trace(span.clone()), String::new()),
         })
     }
 
@@ -297,7 +301,7 @@ pub fn was_the_last_write(object: &Object) -> bool {
 const fn guard(action: &Action) -> Option<&Guard> {
     match action {
         Action::Create { refused, .. } | Action::Patch { refused, .. } => refused.as_ref(),
-        Action::Delete { .. } | Action::ConfirmAbsent { .. } | Action::Emit(_) => None,
+        Action::Delete { .. } | Action::ConfirmAbsent { .. } | Action::Emit(_) | Action::Trace(_) => None,
     }
 }
 
@@ -314,6 +318,7 @@ fn about(action: &Action, words: &str) -> String {
         Action::Delete { target } => format!("delete {}: {words}", target.reference),
         Action::ConfirmAbsent { reference, .. } => format!("get {reference}: {words}"),
         Action::Emit(event) => format!("tell {}: {words}", event.regarding),
+        Action::Trace(span) => format!("trace {}: {words}", span.name),
     }
 }
 

@@ -13,6 +13,7 @@ mod many;
 mod measure;
 mod object;
 mod store;
+pub mod trace;
 
 pub use action::{Action, Guard, Plan, Target};
 pub use brain::{Brain, Moment};

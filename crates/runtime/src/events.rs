@@ -9,6 +9,7 @@ use std::hash::{BuildHasher as _, Hash, RandomState};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use api::wellknown::TRACE_ID;
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::api::events::v1;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
@@ -86,7 +87,8 @@ impl Writer {
                 self.metrics.wrote("create", "events");
                 tracing::info!(
                     object = %event.regarding, reason = event.reason, action = event.action,
-                    r#type = event.kind.as_str(), "{}", event.note
+                    r#type = event.kind.as_str(), trace_id = event.trace.map(|trace| trace.to_string()),
+                    "{}", event.note
                 );
                 Told::Now
             }
@@ -106,6 +108,7 @@ impl Writer {
             metadata: ObjectMeta {
                 name: Some(format!("{name}.{suffix:016x}")),
                 namespace: Some(namespace.to_owned()),
+                annotations: event.trace.map(|trace| [(TRACE_ID.to_owned(), trace.to_string())].into()),
                 ..ObjectMeta::default()
             },
             action: Some(event.action.to_owned()),

@@ -27,6 +27,7 @@ mod queue;
 mod run;
 mod setup;
 mod start;
+pub mod trace;
 mod wire;
 
 pub use admin::{ListenError, listen};

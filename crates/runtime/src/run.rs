@@ -200,7 +200,8 @@ impl<B: Brain> Engine<B> {
                 leadership.clone(),
                 Arc::clone(metrics),
                 Arc::clone(&writer),
-            ),
+            )
+            .traced(settings.traces.clone()),
             standing: Standing::new(writer),
             leadership: leadership.clone(),
             metrics: Arc::clone(metrics),

@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::args::{Admin, Common};
 use crate::metrics::Requests;
+use crate::trace::Traces;
 
 /// Longer than any watch is quiet; a list that nobody answers ends by it.
 const READ: Duration = Duration::from_secs(150);
@@ -58,6 +59,8 @@ pub struct Settings {
     pub probe_address: String,
     /// How many keys are worked on at the same time.
     pub workers: usize,
+    /// Where spans go.
+    pub traces: Traces,
     /// Cancelled when the process is to stop.
     pub stop: CancellationToken,
 }
@@ -84,6 +87,7 @@ impl Settings {
             metrics_address: args.metrics_bind_address.clone(),
             probe_address: args.health_probe_bind_address.clone(),
             workers: usize::from(args.workers),
+            traces: Traces::default(),
             stop: CancellationToken::new(),
         })
     }

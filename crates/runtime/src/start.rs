@@ -7,6 +7,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use crate::args::{Common, Logs};
+use crate::trace::Traces;
 use crate::{Feed, Settings, logs};
 
 /// Runs a controller as this process: logs, signals, exit code. `build` makes the brain and says what to
@@ -62,6 +63,12 @@ async fn alive<B: Brain>(
     build: impl FnOnce(&Settings) -> (B, Vec<Feed>),
 ) -> Result<(), Box<dyn std::error::Error>> {
     let settings = Settings { stop, ..Settings::load(controller, args).await? };
+    let traces = Traces::from_env(controller, &settings.instance).unwrap_or_else(|error| {
+        // Who cannot say where traces go has addresses to serve all the same.
+        tracing::warn!("no traces are exported: {error}");
+        Traces::default()
+    });
+    let settings = Settings { traces: traces.clone(), ..settings };
     tracing::info!(
         controller,
         version = env!("CARGO_PKG_VERSION"),
@@ -71,8 +78,9 @@ async fn alive<B: Brain>(
         "starting"
     );
     let (brain, feeds) = build(&settings);
-    crate::run(brain, feeds, settings).await?;
-    Ok(())
+    let ended = crate::run(brain, feeds, settings).await;
+    traces.shut_down().await;
+    Ok(ended?)
 }
 
 /// The first SIGTERM or SIGINT stops in good order; a second one ends the process by itself.

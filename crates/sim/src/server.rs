@@ -219,7 +219,7 @@ impl Server {
                 let precondition = (!uid.is_empty()).then_some((uid.as_str(), resource_version.as_str()));
                 self.delete(reference, precondition)
             }
-            Call::Read(_) | Call::Tell(_) => return None,
+            Call::Read(_) | Call::Tell(_) | Call::Trace(_) => return None,
         })
     }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use api::claim::{ClaimAddress, ClaimPhase};
-use api::wellknown::{ADDRESS_PROTECTION, CLAIM_PROTECTION, PROVISIONER};
+use api::wellknown::{ADDRESS_PROTECTION, CLAIM_PROTECTION, PROVISIONER, TRACEPARENT};
 use api::{ClaimKey, IPAddress, IPAddressClaim};
 use kube::ResourceExt;
 use plan::{Action, Event, Moment, Object, Plan, Target};
@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 
 use super::seek::{self, Sought, Stamp};
 use super::status::{self, ClaimVerdict, Verdict};
-use super::{field, reclaim, with_finalizer, words};
+use super::{field, reclaim, trace, with_finalizer, words};
 use crate::index::{Index, Need};
 
 /// When to look again for an address that another claim has chosen and may yet leave.
@@ -30,9 +30,12 @@ pub fn decide(index: &mut Index, key: &ClaimKey, moment: &Moment) -> Plan {
     // All met: no class is looked at, so that a deleted class disturbs no binding (§4.5).
     let sought = unbound.then(|| seek::seek(index, &claim, &need));
 
+    // One that is bound has nothing to be traced: it costs nothing.
+    let under_way = claim.phase() == ClaimPhase::Pending;
+    let operation = under_way.then(|| trace::reservation(index, &claim)).flatten();
     let mut plan = Plan::default();
     let stamp = sought.as_ref().map_or(&Stamp::Keep, |sought| &sought.stamp);
-    plan.actions.extend(mark(&claim, stamp));
+    plan.actions.extend(mark(&claim, stamp, trace::annotation(operation.as_ref(), &claim)));
     let mut newly = need.incomplete.clone();
     newly.extend(sought.iter().flat_map(|sought| &sought.taken).map(|(_, address)| Arc::clone(address)));
     for address in &newly {
@@ -52,15 +55,22 @@ pub fn decide(index: &mut Index, key: &ClaimKey, moment: &Moment) -> Plan {
         let told = if newly.is_empty() { &need.met } else { &newly };
         let note = format!("bound to {}", words::addresses(told));
         let object = Object::Claim(Arc::clone(&claim));
-        plan.push(Action::Emit(Event::normal(&object, "Matched", "Bind", note)));
+        let event = Event::normal(&object, "Matched", "Bind", note).traced(operation.as_ref());
+        plan.push(Action::Emit(event));
     }
     complain(&claim, &verdict, &mut plan);
+    let class = verdict.class_name.clone();
     plan.actions.extend(status::write_claim(&claim, verdict, moment));
+    if let Some(operation) = operation.filter(|_| becomes_bound) {
+        let taken = sought.iter().flat_map(|sought| &sought.taken).map(|(_, address)| address);
+        let serving: Vec<_> = need.met.iter().chain(taken).cloned().collect();
+        trace::bound(&operation, &claim, class.as_deref(), &serving, &mut plan);
+    }
     plan
 }
 
 /// The finalizer and the stamp, in one write (§4.2, §4.6).
-fn mark(claim: &Arc<IPAddressClaim>, stamp: &Stamp) -> Option<Action> {
+fn mark(claim: &Arc<IPAddressClaim>, stamp: &Stamp, trace: Option<String>) -> Option<Action> {
     let mut metadata = Map::new();
     if let Some(finalizers) = with_finalizer(&claim.metadata, CLAIM_PROTECTION) {
         metadata.insert("finalizers".to_owned(), finalizers.into());
@@ -71,8 +81,14 @@ fn mark(claim: &Arc<IPAddressClaim>, stamp: &Stamp) -> Option<Action> {
         Stamp::Remove if present.is_some() => Some(Value::Null),
         Stamp::Provisioner(_) | Stamp::Remove | Stamp::Keep => None,
     };
-    if let Some(value) = annotation {
-        metadata.insert("annotations".to_owned(), field(PROVISIONER, value));
+    let mut annotations = Map::new();
+    annotations.extend(annotation.map(|value| (PROVISIONER.to_owned(), value)));
+    // Only in a write that is due anyway.
+    if !metadata.is_empty() || !annotations.is_empty() {
+        annotations.extend(trace.map(|context| (TRACEPARENT.to_owned(), context.into())));
+    }
+    if !annotations.is_empty() {
+        metadata.insert("annotations".to_owned(), Value::Object(annotations));
     }
     let target = Target::of(&Object::Claim(Arc::clone(claim)));
     (!metadata.is_empty()).then(|| Action::patch(target, field("metadata", metadata)))

@@ -5,6 +5,7 @@ pub mod claim;
 pub mod reclaim;
 mod seek;
 mod status;
+mod trace;
 mod words;
 
 use kube::core::ObjectMeta;

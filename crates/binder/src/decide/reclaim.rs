@@ -9,7 +9,7 @@ use kube::ResourceExt;
 use plan::{Action, Event, Moment, Object, Plan, Target};
 
 use super::status::{self, AddressVerdict, Verdict};
-use super::{field, without_finalizer, words};
+use super::{field, trace, without_finalizer, words};
 use crate::index::Index;
 
 /// A claim that is being deleted: its addresses first, then the finalizer that guards them. One that arrived
@@ -31,7 +31,10 @@ pub(super) fn claim(index: &Index, claim: &Arc<IPAddressClaim>, moment: &Moment)
     plan.push(Action::patch(Target::of(&object), field("metadata", field("finalizers", finalizers))));
     if !told.is_empty() {
         let note = format!("let go of {}", words::addresses(&told));
-        plan.push(Action::Emit(Event::normal(&object, "Reclaimed", "Reclaim", note)));
+        let operation = trace::reclaimed(index, claim);
+        let event = Event::normal(&object, "Reclaimed", "Reclaim", note).traced(operation.as_ref());
+        plan.push(Action::Emit(event));
+        plan.actions.extend(operation.map(|ours| trace::end_of_reclaim(&ours, claim, &told, moment.now)));
     }
     plan
 }

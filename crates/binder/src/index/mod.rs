@@ -12,6 +12,7 @@ use std::sync::Arc;
 use api::{AddressName, ClaimKey, IPAddress, IPAddressClaim, IPAddressClass, Ip};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt;
+use plan::trace::Sampler;
 use plan::{Many, Store};
 
 use crate::Key;
@@ -48,6 +49,8 @@ pub struct Index {
     /// Keys that a settled plan made dirty; handed out with the next change.
     freed: Dirty,
     counts: Counts,
+    /// Which operations are traced.
+    pub(crate) sampler: Option<Sampler>,
 }
 
 impl Default for Index {
@@ -68,6 +71,7 @@ impl Default for Index {
             assumed_by: Many::default(),
             freed: Dirty::new(),
             counts: Counts::default(),
+            sampler: None,
         }
     }
 }

@@ -12,4 +12,5 @@ mod random;
 mod reclaim;
 mod restore;
 mod rivals;
+mod traces;
 mod world;

@@ -26,6 +26,7 @@ fn read(plan: &Plan) -> String {
             Action::Emit(event) => {
                 writeln!(text, "emit {} on {}: {}", event.reason, event.regarding, event.note).unwrap();
             }
+            Action::Trace(span) => writeln!(text, "trace {}", span.name).unwrap(),
             Action::Create { .. } => writeln!(text, "create").unwrap(),
         }
     }

@@ -171,6 +171,7 @@ impl World {
             return (Did::Died, None);
         }
         match action {
+            Action::Trace(_) => (Did::Fine, None),
             Action::Emit(event) => {
                 let kind = event.kind.as_str();
                 self.told.push(format!("{kind} {} on {}", event.reason, event.regarding));

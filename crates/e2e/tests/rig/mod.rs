@@ -37,7 +37,9 @@ use std::sync::LazyLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use devcluster::proxy::Proxy;
-use devcluster::{Cluster, Controller, Controllers, Dashboard, DashboardOptions, Process, RunOptions};
+use devcluster::{
+    Cluster, Controller, Controllers, Dashboard, DashboardOptions, Jaeger, Process, RunOptions,
+};
 use tokio::runtime::Runtime;
 use tokio::sync::{OnceCell, Semaphore, SemaphorePermit, watch};
 
@@ -48,7 +50,7 @@ pub use self::errand::Said;
 pub use self::look::*;
 pub use self::make::*;
 pub use self::own::Own;
-pub use self::setup::{Pace, Setup};
+pub use self::setup::{Pace, Setup, Traces};
 pub use self::stage::Stage;
 pub use self::wait::{WITHIN, eventually, gone, gone_within, until, until_within};
 pub use self::web::fetch;
@@ -75,6 +77,8 @@ pub struct Rig {
     pub driver_proxy: Option<Proxy>,
     /// The proxy between the core and the API server, where the setup asked for one.
     pub core_proxy: Option<Proxy>,
+    /// The receiver of the traces, where the setup asked for one.
+    pub jaeger: Option<Jaeger>,
     controllers: Controllers,
     setup: Setup,
 }
@@ -124,13 +128,25 @@ pub fn alone(setup: Setup, test: impl AsyncFnOnce(&Rig)) {
     });
 }
 
+/// Everything is built before anything runs: a compiler beside the tests would let their waits run out.
+async fn built() -> Controllers {
+    devcluster::binaries::ensure(devcluster::Component::Jaeger).await.unwrap();
+    Controllers::build(false).await.unwrap()
+}
+
 impl Rig {
     /// Brings up a control plane, installs both charts and runs the controllers that the setup asks for.
     pub async fn own(setup: Setup) -> Self {
-        let controllers = BUILT.get_or_init(async || Controllers::build(false).await.unwrap()).await.clone();
+        let controllers = BUILT.get_or_init(built).await.clone();
         let cluster = Cluster::start(setup.options()).await.unwrap();
         cluster.install_charts(&setup.core_helm(), &setup.driver_helm()).await.unwrap();
-        let mut rig = Self { cluster, driver_proxy: None, core_proxy: None, controllers, setup };
+        let mut rig =
+            Self { cluster, driver_proxy: None, core_proxy: None, jaeger: None, controllers, setup };
+        if rig.setup.traces.is_some() {
+            let jaeger = rig.cluster.run_jaeger().await.unwrap();
+            rig.setup.send_traces_to(&jaeger);
+            rig.jaeger = Some(jaeger);
+        }
         if rig.setup.proxies {
             rig.driver_proxy = Some(rig.cluster.proxy().await.unwrap());
             rig.core_proxy = Some(rig.cluster.proxy().await.unwrap());
@@ -168,6 +184,7 @@ impl Rig {
             args: self.setup.args(controller),
             kubeconfig,
             leader_elect: self.setup.leader_elect,
+            env: self.setup.env.iter().cloned().collect(),
         };
         self.cluster.run_controller(&self.controllers, controller, options).await.unwrap()
     }

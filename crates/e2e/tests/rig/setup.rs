@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use devcluster::{Controller, Families, Options};
+use devcluster::{Controller, Families, Jaeger, Options};
 
 /// How fast MetalLB's client may ask. Its decisions are the same.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -12,6 +12,15 @@ pub enum Pace {
     AsItLikes,
     /// As v0.15.2 is released: 20 requests a second.
     AsReleased,
+}
+
+/// How traces reach Jaeger.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Traces {
+    /// By http, as if nothing is said.
+    Http,
+    /// By grpc.
+    Grpc,
 }
 
 /// What [`super::Rig::own`] is asked for; the default is what the shared one has.
@@ -37,6 +46,10 @@ pub struct Setup {
     pub core_values: Vec<String>,
     /// Values of the driver's chart, as `name=value`.
     pub driver_values: Vec<String>,
+    /// Whether a Jaeger runs beside it, to which the controllers send traces.
+    pub traces: Option<Traces>,
+    /// Further variables of the controllers' environment.
+    pub env: Vec<(String, String)>,
 }
 
 impl Default for Setup {
@@ -52,6 +65,8 @@ impl Default for Setup {
             driver_args: Vec::new(),
             core_values: Vec::new(),
             driver_values: Vec::new(),
+            traces: None,
+            env: Vec::new(),
         }
     }
 }
@@ -60,6 +75,21 @@ impl Setup {
     /// For tests that kill controllers: each behind a proxy, no election to wait for.
     pub fn proxied() -> Self {
         Self { proxies: true, leader_elect: false, ..Self::default() }
+    }
+
+    /// The controllers are told where Jaeger is, and not to wait long before they hand spans over.
+    pub(super) fn send_traces_to(&mut self, jaeger: &Jaeger) {
+        let (endpoint, protocol) = match self.traces {
+            Some(Traces::Grpc) => (&jaeger.otlp_grpc, "grpc"),
+            _ => (&jaeger.otlp_http, "http/protobuf"),
+        };
+        let variables = [
+            ("OTEL_EXPORTER_OTLP_ENDPOINT", endpoint.as_str()),
+            ("OTEL_EXPORTER_OTLP_PROTOCOL", protocol),
+            ("OTEL_BSP_SCHEDULE_DELAY", "100"),
+            ("LOG_FORMAT", "json"),
+        ];
+        self.env.extend(variables.map(|(name, value)| (name.to_owned(), value.to_owned())));
     }
 
     pub(super) fn options(&self) -> Options {

@@ -9,9 +9,9 @@ use k8s_openapi::api::core::v1::Service;
 use plan::{Action, Event, Guard, Moment, Object, Plan, Target};
 use serde_json::json;
 
-use super::Unit;
 use super::ledger::Edit;
 use super::placeholder::{self, Beside, Wish};
+use super::{Unit, trace};
 use crate::index::Index;
 use crate::parse::service::{View, is_our_key, sharing_key};
 
@@ -119,6 +119,7 @@ fn tell_held(
 ) {
     let name = View::key(&**placeholder);
     let mut edit = Edit::of(address);
+    let mut ended = None;
     let told = address.status.as_ref().and_then(|status| find(&status.conditions, types::HELD));
     if placeholder.ingress().contains(&ip) {
         edit.condition(
@@ -129,6 +130,7 @@ fn tell_held(
             moment.now,
         );
         edit.held_again(moment.now);
+        ended = edit.finishes().cloned();
     } else if let Some(other) = index.services_of_ip(ip).find(|service| !index.is_placeholder(service)) {
         return tell_held_by_other(address, &other, moment, plan);
     } else if index.pool_containing(&[ip]).is_none() {
@@ -142,6 +144,7 @@ fn tell_held(
     }
     if let Some(action) = edit.action() {
         plan.push(action);
+        plan.actions.extend(ended.and_then(|ended| trace::held_again(address, &ended)));
     }
 }
 

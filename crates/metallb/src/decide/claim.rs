@@ -11,19 +11,20 @@ use std::time::Duration;
 
 use api::address::{ClaimRef, Source};
 use api::claim::ClaimPhase;
-use api::wellknown::{PROVISIONER, driver, metallb};
+use api::wellknown::{PROVISIONER, TRACEPARENT, driver, metallb};
 use api::{
     AddressName, ClaimKey, Family, IPAddress, IPAddressClaim, IPAddressClass, IPAddressSpec, Ip, ServiceKey,
 };
 use k8s_openapi::api::core::v1::Service;
 use kube::ResourceExt;
 use kube::core::ObjectMeta;
+use plan::trace::Timing;
 use plan::{Action, Event, Guard, Moment, Object, Plan, Ref, Target};
 use serde_json::json;
 
-use super::class;
 use super::inventory::is_observed;
-use super::placeholder::{self, Wish};
+use super::placeholder::{self, Beside, Wish};
+use super::{class, trace};
 use crate::index::{Index, class_name};
 use crate::parse::service::{View, is_our_key, sharing_key};
 
@@ -179,6 +180,7 @@ fn allocate(
         .placeholders_for(&key)
         .into_iter()
         .find_map(|placeholder| placeholder.sharing_key().filter(|key| is_our_key(key)).map(str::to_owned));
+    let operation = trace::reservation(index, claim);
     let wish = Wish {
         name: placeholder::allocation_name(claim, family),
         family,
@@ -186,13 +188,18 @@ fn allocate(
         claim: Some(key),
         pool: Some(pool_name),
         key: sibling.unwrap_or_else(|| sharing_key(moment.entropy)),
-        beside: None,
+        beside: operation.as_ref().map(|ours| Beside { trace: Some(ours.context), ..Beside::default() }),
     };
+    let subject = wish.name.clone();
     let note = format!("no {family} address can be reserved: the placeholder was refused");
     plan.push(Action::Create {
         object: placeholder::make(index, wish).into(),
         refused: Some(Guard { event: Event::warning(&object, "ReservationFailed", "Reserve", note) }),
     });
+    if let Some(operation) = operation {
+        let about = trace::of_reservation(claim, &class_name, None);
+        plan.push(operation.step("placeholder.create", &subject, Timing::Step, about));
+    }
     true
 }
 
@@ -261,9 +268,12 @@ fn record(
         }});
         plan.push(Action::patch(Target::of(&Object::Service(Arc::clone(service))), body));
     }
+    let operation = trace::reservation(index, claim);
+    let context = operation.map(|ours| (TRACEPARENT.to_owned(), ours.context.to_string()));
     plan.push(Action::create(IPAddress {
         metadata: ObjectMeta {
             name: Some(name.to_string()),
+            annotations: context.map(|context| [context].into()),
             finalizers: Some(vec![driver::TEARDOWN.to_owned()]),
             ..ObjectMeta::default()
         },
@@ -281,5 +291,13 @@ fn record(
         status: None,
     }));
     let note = format!("{ip} is reserved for this claim as IPAddress {name}");
-    plan.push(Action::Emit(Event::normal(&object, "Reserved", "Reserve", note)));
+    if let Some(operation) = &operation {
+        let about = trace::of_reservation(claim, &class.name_any(), Some(ip.to_string()));
+        let (now, subject) = (moment.now, service.name_any());
+        let since = service.metadata.creation_timestamp.as_ref().map_or(now, |at| at.0);
+        let wait = Timing::Wait { since, until: Some(now) };
+        plan.push(operation.step("metallb.assign", &subject, wait, about.clone()));
+        plan.push(operation.step("ledger.record", &subject, Timing::Step, about));
+    }
+    plan.push(Action::Emit(Event::normal(&object, "Reserved", "Reserve", note).traced(operation.as_ref())));
 }

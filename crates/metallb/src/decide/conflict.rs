@@ -13,9 +13,9 @@ use api::{ClaimKey, IPAddress, Ip};
 use k8s_openapi::api::core::v1::Service;
 use plan::{Action, Event, Moment, Object, Plan, Ref};
 
-use super::Unit;
 use super::ledger::Edit;
 use super::service::is_holder;
+use super::{Unit, trace};
 use crate::index::Index;
 use crate::parse::service::View;
 
@@ -121,7 +121,10 @@ pub(super) fn judge(index: &Index, unit: &Unit, address: &Arc<IPAddress>, moment
         _ => return,
     };
     let tail = if reason == "ConflictResolved" { "any more" } else { "again" };
-    plan.push(Action::Emit(Event::normal(&object, reason, "Hold", format!("{words} {ip} {tail}"))));
+    let operation = trace::conflict(index, address);
+    let event = Event::normal(&object, reason, "Hold", format!("{words} {ip} {tail}"));
+    plan.push(Action::Emit(event.traced(operation.as_ref())));
+    plan.actions.extend(operation.map(|ours| trace::end_of_conflict(&ours, address, moment.now)));
 }
 
 /// The phase the core would find: it decides anew as soon as the driver's own phase is gone.

@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use api::wellknown::{AUTO_CLAIM, CLAIM, GROUP, PROVISIONER, driver};
+use api::wellknown::{AUTO_CLAIM, CLAIM, GROUP, PROVISIONER, TRACEPARENT, driver};
 use api::{IPAddress, Ip, ServiceKey};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Service;
@@ -23,8 +23,6 @@ use crate::FIELD_MANAGER;
 use crate::index::Index;
 use crate::parse::service::View;
 
-/// The annotation by which traces are carried on (contract §14).
-const TRACEPARENT: &str = "local.sdn.cozystack.io/traceparent";
 /// What a Service may carry under our prefix.
 const KNOWN: [&str; 4] = [CLAIM, AUTO_CLAIM, PROVISIONER, TRACEPARENT];
 /// So many letters may differ for one annotation to be taken for another.

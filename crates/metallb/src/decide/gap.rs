@@ -17,14 +17,16 @@ use api::conditions::{find, types};
 use api::wellknown::{driver, metallb};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Service;
+use kube::ResourceExt;
 use plan::{Action, Moment, Object, Plan};
 
 use super::Unit;
 use super::address::arm;
 use super::ledger::{Edit, HANDING_OVER, is_under_way};
-use super::marks::{banish, dress, ips, is_pin_ours, our_key};
+use super::marks::{banish, dress, ips, is_pin_ours, is_pinned, our_key};
 use super::placeholder::{self, Beside};
 use super::rehold::rehold;
+use super::trace::{self, Trace};
 use super::unholdable::is_unholdable;
 use crate::index::Index;
 use crate::parse::service::{View, sharing_key};
@@ -91,6 +93,7 @@ pub(super) fn forward(
     service: &Arc<Service>,
     targets: &[Arc<IPAddress>],
     recorded: bool,
+    trace: Option<&Trace>,
     moment: &Moment,
     plan: &mut Plan,
 ) {
@@ -104,6 +107,8 @@ pub(super) fn forward(
         let marks = [(metallb::PIN, list.as_str()), (driver::PINNED, "true")];
         if let Some(action) = dress(index, service, &marks, remove) {
             plan.push(action);
+            let pinned = is_pinned(service, &ips(targets).into_iter().collect());
+            plan.actions.extend(trace.filter(|_| !pinned).map(|trace| trace.step("service.pin", "")));
             return;
         }
     }
@@ -123,7 +128,9 @@ pub(super) fn forward(
         plan.actions.extend(edit.action());
     }
     for hold in holds.into_iter().filter(|hold| !hold.is_deleting()) {
+        let name = hold.name_any();
         plan.push(Action::delete(&Object::Service(hold)));
+        plan.actions.extend(trace.map(|trace| trace.wait("hold.release", &name, None)));
     }
 }
 
@@ -163,14 +170,18 @@ pub(super) fn reverse(
         rehold(index, unit, service, group, moment, plan);
         return;
     }
+    let trace = trace::disassociation(index, Some(service), group, moment.now);
     let mut ready = true;
     for address in group {
         let holds = index.placeholders_of(&address.key());
         let Some(hold) = holds.iter().find(|hold| !hold.is_deleting()) else {
             ready = false;
             if holds.is_empty() {
-                let made = Beside { started: Some(moment.now), ..Beside::default() };
+                let context = trace.as_ref().map(|trace| trace.operation.context);
+                let made = Beside { started: Some(moment.now), trace: context, ..Beside::default() };
                 arm(index, unit, address, &sharing_key(moment.entropy), Some(made), plan);
+                plan.actions
+                    .extend(trace.as_ref().map(|trace| trace.step("hold.arm", address.key().as_str())));
             }
             continue;
         };
@@ -199,7 +210,9 @@ pub(super) fn reverse(
         plan.retry(SOON);
         return;
     }
-    plan.actions.extend(
-        banish(service, Some(moment.now)).filter(|_| ours || service.annotation(metallb::PIN).is_none()),
-    );
+    let banished = banish(service, Some(moment.now));
+    if let Some(action) = banished.filter(|_| ours || service.annotation(metallb::PIN).is_none()) {
+        plan.push(action);
+        plan.actions.extend(trace.map(|trace| trace.step("service.unpin", "")));
+    }
 }

@@ -17,6 +17,7 @@ use api::wellknown::{driver, metallb};
 use api::{IPAddress, Ip};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Service;
+use kube::ResourceExt;
 use plan::{Action, Event, Moment, Object, Plan};
 use serde_json::json;
 
@@ -26,6 +27,7 @@ use super::marks::{banish, dress, foreign_key, ips, is_pin_ours, is_pinned, our_
 use super::placeholder::{self, Beside};
 use super::rehold::clear;
 use super::serviceable::serviceable;
+use super::trace::{self, Trace};
 use super::{Unit, gap, marks};
 use crate::index::Index;
 use crate::parse::service::{View, sharing_key};
@@ -46,18 +48,24 @@ pub(super) fn forward(
     let ips = ips(targets);
     let mode = if index.config.gap { HandoffMode::Gap } else { HandoffMode::Overlap };
     let mut recorded = true;
+    let trace = trace::association(index, service, targets, moment.now);
+    let id = trace.as_ref().map(|trace| trace.operation.trace_id());
+    if let Some(trace) = trace.as_ref().filter(|_| targets.iter().any(|one| one.associated_to().is_none())) {
+        plan.push(trace.step("serviceability.check", ""));
+    }
     for address in targets.iter().filter(|address| address.associated_to().is_none()) {
         recorded = false;
         let from =
             index.placeholders_of(&address.key()).first().map(|holder| View::key(&**holder).to_string());
         let mut edit = Edit::of(address);
-        edit.associate(service, mode, &from.unwrap_or_default(), moment.now);
+        edit.associate(service, mode, &from.unwrap_or_default(), id.clone(), moment.now);
         plan.actions.extend(edit.action());
     }
+    plan.actions.extend(trace.as_ref().filter(|_| !recorded).map(|trace| trace.step("ledger.associate", "")));
     let set: BTreeSet<Ip> = ips.iter().copied().collect();
     let served = set.is_subset(&service.ingress());
     if recorded && served && is_pinned(service, &set) {
-        finish(index, service, targets, moment, plan);
+        finish(index, service, targets, trace.as_ref(), moment, plan);
         return;
     }
     if let Some(pause) = index.pause(service) {
@@ -66,9 +74,9 @@ pub(super) fn forward(
         return;
     }
     if index.config.gap {
-        gap::forward(index, service, targets, recorded, moment, plan);
+        gap::forward(index, service, targets, recorded, trace.as_ref(), moment, plan);
     } else {
-        pin(index, service, targets, &ips, moment, plan);
+        pin(index, service, targets, &ips, trace.as_ref(), moment, plan);
     }
     if recorded && !served {
         tell_unserved(index, service, targets, moment, plan);
@@ -81,6 +89,7 @@ fn pin(
     service: &Arc<Service>,
     targets: &[Arc<IPAddress>],
     ips: &[Ip],
+    trace: Option<&Trace>,
     moment: &Moment,
     plan: &mut Plan,
 ) {
@@ -109,7 +118,11 @@ fn pin(
     if !holds.is_empty() && foreign.is_none() {
         wanted.push((metallb::SHARE, key.as_str()));
     }
-    plan.actions.extend(dress(index, service, &wanted, &[]));
+    if let Some(action) = dress(index, service, &wanted, &[]) {
+        plan.push(action);
+        let pinned = is_pinned(service, &ips.iter().copied().collect());
+        plan.actions.extend(trace.filter(|_| !pinned).map(|trace| trace.step("service.pin", "")));
+    }
 }
 
 /// The Service is served: the placeholders let go, one write after the other, and the ledger says so.
@@ -117,10 +130,12 @@ fn finish(
     index: &Index,
     service: &Arc<Service>,
     targets: &[Arc<IPAddress>],
+    trace: Option<&Trace>,
     moment: &Moment,
     plan: &mut Plan,
 ) {
     let mut waiting = false;
+    let mut seen = false;
     for hold in targets.iter().flat_map(|address| index.placeholders_of(&address.key())) {
         if hold.is_deleting() {
             waiting = true;
@@ -136,13 +151,18 @@ fn finish(
                     &hold,
                     json!({ "metadata": { "annotations": { metallb::SHARE: other } } }),
                 ));
+                seen = true;
             }
         } else if hold.ingress().is_empty() {
+            let name = hold.name_any();
             plan.push(Action::delete(&Object::Service(hold)));
+            plan.actions.extend(trace.map(|trace| trace.wait("hold.release", &name, None)));
         } else {
             waiting = true;
         }
     }
+    plan.actions
+        .extend(trace.filter(|_| seen).map(|trace| trace.wait("metallb.assign", "", Some(moment.now))));
     if waiting {
         return;
     }
@@ -165,16 +185,26 @@ fn finish(
         plan.standing.push(Event::warning(&object, "AssociationAtRisk", "Associate", note));
     }
     let mut begun = false;
+    let mut ended = None;
     for address in targets {
         begun |= is_under_way(address);
         let mut edit = Edit::of(address);
         edit.associated(&name, service.object_uid(), risk.as_deref(), moment.now);
+        ended = edit.finishes().cloned().or(ended);
         plan.actions.extend(edit.action());
     }
     if begun {
         let note =
             format!("Service {} is served by {} of claim {}", name, text(targets), claim_name(service));
-        plan.push(Action::Emit(Event::normal(&object, "Associated", "Associate", note)));
+        let event = Event::normal(&object, "Associated", "Associate", note);
+        plan.push(Action::Emit(event.traced(trace.map(|trace| &trace.operation))));
+    }
+    if let Some((trace, ended)) = trace.zip(ended) {
+        // In a gap the placeholder went first, and only now the Service is seen to have the address.
+        let late =
+            (ended.mode == HandoffMode::Gap).then(|| trace.wait("metallb.assign", "", Some(moment.now)));
+        plan.actions.extend(late);
+        plan.actions.extend(trace.end(&ended));
     }
 }
 
@@ -253,6 +283,7 @@ pub(super) fn reverse(
         gap::reverse(index, unit, service, group, moment, plan);
         return;
     }
+    let trace = trace::disassociation(index, Some(service), group, moment.now);
     let shown = ips(group).iter().any(|ip| service.ingress().contains(ip));
     let ours = is_pin_ours(service, group);
     // A key that the Service's owner put there is not ours to change: the placeholder takes it for a while.
@@ -281,8 +312,11 @@ pub(super) fn reverse(
         let Some(hold) = holds.iter().find(|hold| !hold.is_deleting()) else {
             ready = false;
             if holds.is_empty() {
-                let beside = Beside { started: Some(moment.now), ..Beside::of(service) };
+                let context = trace.as_ref().map(|trace| trace.operation.context);
+                let beside = Beside { started: Some(moment.now), trace: context, ..Beside::of(service) };
                 arm(index, unit, address, &key, Some(beside), plan);
+                plan.actions
+                    .extend(trace.as_ref().map(|trace| trace.step("hold.arm", address.key().as_str())));
             }
             continue;
         };
@@ -302,9 +336,14 @@ pub(super) fn reverse(
         plan.actions
             .extend(banish(service, None).filter(|_| ours || service.annotation(metallb::PIN).is_none()));
     } else if ready {
+        let wears = undress(service, ours, false).is_some();
         // One that is being deleted keeps the finalizer until MetalLB has taken the IP off it: a Service that
         // is gone while MetalLB still counts it in would stand in the way of the placeholder's next change.
         plan.actions.extend(undress(service, ours, !service.is_deleting()));
+        if let Some(trace) = trace.filter(|_| wears) {
+            plan.push(trace.wait("metallb.assign", "", Some(moment.now)));
+            plan.push(trace.step("service.unpin", ""));
+        }
     }
 }
 

@@ -76,7 +76,14 @@ impl<'a> Edit<'a> {
     }
 
     /// Records that the Service has the address from now on; the handoff begins.
-    pub fn associate(&mut self, service: &Service, mode: HandoffMode, from: &str, now: Timestamp) {
+    pub fn associate(
+        &mut self,
+        service: &Service,
+        mode: HandoffMode,
+        from: &str,
+        trace: Option<String>,
+        now: Timestamp,
+    ) {
         self.new.last_handoff = Some(Handoff {
             direction: HandoffDirection::Associate,
             mode,
@@ -85,7 +92,7 @@ impl<'a> Edit<'a> {
             started_at: MicroTime(now),
             finished_at: None,
             unheld_milliseconds: None,
-            trace_id: None,
+            trace_id: trace,
         });
         self.observed(service, now);
     }
@@ -131,7 +138,14 @@ impl<'a> Edit<'a> {
 
     /// The Service has the address no more. With a placeholder that has it already, the handoff is over; else
     /// nobody has it until [`held_again`](Self::held_again), and the ledger shows the gap.
-    pub fn disassociate(&mut self, to: &str, held: bool, begun: Option<Begun>, now: Timestamp) {
+    pub fn disassociate(
+        &mut self,
+        to: &str,
+        held: bool,
+        begun: Option<Begun>,
+        trace: Option<String>,
+        now: Timestamp,
+    ) {
         let Some(from) = self.new.associated_to.take() else { return };
         let from_key = ServiceKey::new(from.namespace, from.name);
         let (started, gap) = match begun {
@@ -148,7 +162,7 @@ impl<'a> Edit<'a> {
             started_at: MicroTime(started),
             finished_at: held.then_some(MicroTime(now)),
             unheld_milliseconds: unheld.filter(|_| held),
-            trace_id: None,
+            trace_id: trace,
         });
         if let Some(line) = self.new.association_history.first_mut()
             && line.until.is_none()
@@ -199,6 +213,14 @@ impl<'a> Edit<'a> {
         set(&mut self.new.conditions, now, self.address.metadata.generation, kind, status, reason, message);
     }
 
+    /// The handoff that this edit finishes, if it does.
+    pub fn finishes(&self) -> Option<&Handoff> {
+        let old = self.old.last_handoff.as_ref();
+        let was_open = old.is_some_and(|old| old.finished_at.is_none());
+        let new = self.new.last_handoff.as_ref().filter(|new| new.finished_at.is_some());
+        new.filter(|new| was_open || old != Some(*new))
+    }
+
     /// The write, if anything changed.
     pub fn action(self) -> Option<Action> {
         let body = status_patch(&self.old, &self.new)?;
@@ -235,7 +257,7 @@ mod tests {
         let start = Timestamp::from_second(1_000).unwrap();
         let later = Timestamp::from_millisecond(1_001_500).unwrap();
         let mut edit = Edit::of(&address);
-        edit.disassociate("home/iad-ip-192-0-2-7", held, Some(Begun::Overlap(start)), start);
+        edit.disassociate("home/iad-ip-192-0-2-7", held, Some(Begun::Overlap(start)), None, start);
         let first = edit.new.last_handoff.clone().unwrap();
         assert_eq!((first.mode, first.finished_at.is_some()), (mode, held));
         edit.held_again(later);

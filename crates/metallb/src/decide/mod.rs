@@ -15,6 +15,7 @@ pub mod placeholder;
 pub mod rehold;
 pub mod service;
 pub mod serviceable;
+mod trace;
 mod unholdable;
 
 use std::sync::Arc;

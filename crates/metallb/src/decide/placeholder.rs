@@ -3,11 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use api::wellknown::{driver, metallb};
+use api::wellknown::{TRACEPARENT, driver, metallb};
 use api::{ClaimKey, Family, IPAddress, IPAddressClaim, Ip, ServiceKey};
 use k8s_openapi::api::core::v1::{Service, ServicePort, ServiceSpec};
 use kube::ResourceExt;
 use kube::core::ObjectMeta;
+use plan::trace::Context;
 use plan::{Action, Object, Plan, Ref, Target};
 use serde_json::{Map, Value, json};
 
@@ -45,12 +46,14 @@ pub struct Beside {
     pub ports: BTreeSet<(String, i32)>,
     /// When the handoff back to the placeholder began.
     pub started: Option<jiff::Timestamp>,
+    /// The trace of that handoff.
+    pub trace: Option<Context>,
 }
 
 impl Beside {
     /// Beside this Service.
     pub fn of(service: &Service) -> Self {
-        Self { shape: service.shape(), ports: service.ports(), started: None }
+        Self { shape: service.shape(), ports: service.ports(), started: None, trace: None }
     }
 
     /// A port that the Service does not use.
@@ -91,6 +94,9 @@ pub fn make(index: &Index, wish: Wish) -> Service {
     }
     if let Some(started) = beside.started {
         annotations.insert(driver::HANDOFF_STARTED.to_owned(), started.to_string());
+    }
+    if let Some(trace) = beside.trace {
+        annotations.insert(TRACEPARENT.to_owned(), trace.to_string());
     }
     let port = beside.port();
     let (policy, selector) = match beside.shape {

@@ -12,7 +12,7 @@ use super::address::arm;
 use super::handoff::text;
 use super::ledger::Edit;
 use super::marks::{is_pin_ours, our_key, undress};
-use super::{Unit, gap, placeholder};
+use super::{Unit, gap, placeholder, trace};
 use crate::index::Index;
 use crate::parse::service::{View, sharing_key};
 
@@ -26,6 +26,9 @@ pub(super) fn clear(
     plan: &mut Plan,
 ) {
     let mut all_assigned = true;
+    let trace = trace::disassociation(index, service, group, moment.now);
+    let id = trace.as_ref().map(|trace| trace.operation.trace_id());
+    let mut ended = None;
     for address in group {
         let holds = index.placeholders_of(&address.key());
         let hold = holds.iter().find(|hold| !hold.is_deleting());
@@ -36,15 +39,17 @@ pub(super) fn clear(
         all_assigned &= assigned;
         if holds.is_empty() {
             arm(index, unit, address, &sharing_key(moment.entropy), None, plan);
+            plan.actions.extend(trace.as_ref().map(|trace| trace.step("hold.arm", address.key().as_str())));
         }
         let mut edit = Edit::of(address);
-        edit.disassociate(&to.to_string(), assigned, begun, moment.now);
+        edit.disassociate(&to.to_string(), assigned, begun, id.clone(), moment.now);
         let (reason, message) = if assigned {
             ("Held", format!("placeholder {to} holds the address"))
         } else {
             ("NotAssigned", format!("MetalLB has not assigned the address to placeholder {to}"))
         };
         edit.condition(types::HELD, assigned, reason, &message, moment.now);
+        ended = edit.finishes().cloned().or(ended);
         plan.actions.extend(edit.action());
         // A hold that still wears the last tenant's shape never shares with the next.
         if let Some(hold) = hold {
@@ -52,6 +57,11 @@ pub(super) fn clear(
             let body = placeholder::mend(index, hold, address, &key, None);
             plan.actions.extend(body.map(|body| placeholder::patch(hold, body)));
         }
+    }
+    if let Some(trace) = &trace {
+        plan.push(trace.step("ledger.disassociate", ""));
+        // Else it is over when the placeholder has the address.
+        plan.actions.extend(ended.filter(|_| all_assigned).and_then(|ended| trace.end(&ended)));
     }
     if service.is_some_and(|service| service.is_deleting()) && all_assigned {
         // All went as whoever deleted the Service expects it, and the ledger shows it.
@@ -63,7 +73,8 @@ pub(super) fn clear(
     if let Some(object) = object {
         let state = if all_assigned { "is held again" } else { "is about to be held again" };
         let note = format!("{} {state} and attached to nothing", text(group));
-        plan.push(Action::Emit(Event::normal(&object, "Disassociated", "Disassociate", note)));
+        let event = Event::normal(&object, "Disassociated", "Disassociate", note);
+        plan.push(Action::Emit(event.traced(trace.as_ref().map(|trace| &trace.operation))));
     }
 }
 

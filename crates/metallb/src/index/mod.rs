@@ -19,6 +19,7 @@ use api::{AddressName, ClaimKey, Family, IPAddress, IPAddressClaim, IPAddressCla
 use k8s_openapi::api::core::v1::{Namespace, Service};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::core::DynamicObject;
+use plan::trace::Sampler;
 use plan::{Many, Store};
 
 use crate::parse::pool::Pool;
@@ -105,6 +106,8 @@ pub struct Index {
     /// Classes that are marked for auto-claim, of whatever driver.
     auto_claim_classes: BTreeSet<String>,
     counts: Counts,
+    /// Which operations are traced.
+    pub(crate) sampler: Option<Sampler>,
 }
 
 impl Index {
@@ -144,6 +147,7 @@ impl Index {
             unclaimed: BTreeSet::new(),
             auto_claim_classes: BTreeSet::new(),
             counts: Counts::default(),
+            sampler: None,
         }
     }
 

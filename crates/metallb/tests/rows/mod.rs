@@ -18,6 +18,7 @@ mod c12_conflicts;
 mod c12_inventory;
 mod c12_teardown;
 mod c14_measured;
+mod c14_traces;
 mod c8_classes;
 mod c9_reservation;
 mod c9_waiting;

@@ -49,6 +49,10 @@ pub struct World {
     /// The driver's actions since the last [`World::mark`], as (writes, events).
     pub writes: usize,
     pub emitted: usize,
+    /// The spans that were handed out.
+    pub spans: Vec<plan::trace::Span>,
+    /// Which operations are traced.
+    pub sampler: Option<plan::trace::Sampler>,
     /// The driver dies after this many further writes.
     pub kill_after: Option<usize>,
     /// In which order a driver that starts lists the kinds.
@@ -88,6 +92,8 @@ impl World {
             story: Vec::new(),
             writes: 0,
             emitted: 0,
+            spans: Vec::new(),
+            sampler: None,
             kill_after: None,
             events_first: false,
             queue: BTreeSet::new(),
@@ -111,6 +117,7 @@ impl World {
         world.server = self.server.clone();
         world.metallb = self.metallb.clone();
         world.law = self.law.clone();
+        world.sampler = self.sampler;
         world.chance = self.chance.clone();
         world.told.clone_from(&self.told);
         world.restart();
@@ -121,6 +128,7 @@ impl World {
     pub fn mark(&mut self) {
         self.writes = 0;
         self.emitted = 0;
+        self.spans.clear();
         self.told.clear();
         self.story.clear();
     }
@@ -128,7 +136,7 @@ impl World {
     /// The driver's process ends, and another begins from what the cluster shows.
     pub fn restart(&mut self) {
         self.story.push("driver starts".to_owned());
-        self.driver = Driver::new(self.config.clone());
+        self.driver = Driver::new(self.config.clone()).traced(self.sampler);
         self.killed = false;
         self.queue.clear();
         self.queued.clear();

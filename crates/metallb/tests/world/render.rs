@@ -31,6 +31,7 @@ pub fn line(action: &Action) -> String {
         Action::ConfirmAbsent { reference, uid } => {
             format!("confirm absent {reference}{}", if uid.is_some() { " (of that uid)" } else { "" })
         }
+        Action::Trace(span) => format!("trace {}", span.name),
         Action::Emit(event) => format!("emit {} about {}: {}", event.reason, event.regarding, event.note),
     }
 }

@@ -219,6 +219,10 @@ impl World {
                 self.emitted += 1;
                 Reply::Told
             }
+            (None, Call::Trace(span)) => {
+                self.spans.push(span.clone());
+                Reply::Told
+            }
             (None, call) => unreachable!("{call:?}"),
         };
         self.story.extend(action.map(|action| format!("  {}", render::line(action))));

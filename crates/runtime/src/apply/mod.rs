@@ -15,6 +15,7 @@ use serde_json::Value;
 use crate::events::Writer;
 use crate::leader::Leadership;
 use crate::metrics::Metrics;
+use crate::trace::{Clock, Traces};
 use crate::wire;
 pub(crate) use outcome::{judge, namespace_terminates};
 
@@ -34,6 +35,7 @@ pub(crate) struct Applier {
     leadership: Leadership,
     metrics: Arc<Metrics>,
     events: Arc<Writer>,
+    traces: Traces,
     deadline: Duration,
 }
 
@@ -78,15 +80,23 @@ impl Applier {
         metrics: Arc<Metrics>,
         events: Arc<Writer>,
     ) -> Self {
-        Self { client, manager: manager.to_owned(), leadership, metrics, events, deadline: DEADLINE }
+        let (manager, traces) = (manager.to_owned(), Traces::default());
+        Self { client, manager, leadership, metrics, events, traces, deadline: DEADLINE }
+    }
+
+    /// The same, with somewhere for spans to go.
+    pub(crate) fn traced(self, traces: Traces) -> Self {
+        Self { traces, ..self }
     }
 
     /// Carries out the actions in order, up to the first that fails.
     pub(crate) async fn carry_out(&self, actions: Vec<Action>, index: &dyn Absorb) -> Outcome {
         let mut execution = Execution::new(actions);
+        let mut clock = Clock::start();
         while let Some(call) = execution.call() {
             let create = matches!(call, Call::Create(_));
-            let reply = self.make(call).await.unwrap_or_else(|stop| Reply::Failed(stop.verdict(create)));
+            let reply =
+                self.make(call, &mut clock).await.unwrap_or_else(|stop| Reply::Failed(stop.verdict(create)));
             if let Some(change) = execution.answer(reply) {
                 index.absorb(change);
             }
@@ -94,7 +104,7 @@ impl Applier {
         execution.outcome()
     }
 
-    async fn make(&self, call: Call) -> Result<Reply, Stop> {
+    async fn make(&self, call: Call, clock: &mut Clock) -> Result<Reply, Stop> {
         match call {
             Call::Create(object) => self.create(&object).await,
             Call::Patch { reference, status, body } => self.patch(&reference, status, body).await,
@@ -104,6 +114,10 @@ impl Applier {
             Call::Read(reference) => self.read(&reference).await,
             Call::Tell(event) => {
                 self.events.tell(&event).await;
+                Ok(Reply::Told)
+            }
+            Call::Trace(span) => {
+                self.traces.take(span, clock);
                 Ok(Reply::Told)
             }
         }

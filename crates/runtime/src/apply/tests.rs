@@ -70,6 +70,7 @@ fn guard() -> Guard {
         reason: "Refused",
         action: "Create",
         note: "cannot be made".into(),
+        trace: None,
     };
     Guard { event }
 }

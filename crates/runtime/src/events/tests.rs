@@ -14,6 +14,7 @@ fn event(note: &str) -> Event {
         reason: "InUse",
         action: "Bind",
         note: note.into(),
+        trace: None,
     }
 }
 

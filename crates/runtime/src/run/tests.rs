@@ -118,6 +118,7 @@ fn settings(client: kube::Client) -> Settings {
         metrics_address: "0".into(),
         probe_address: "0".into(),
         workers: 2,
+        traces: crate::trace::Traces::default(),
         stop: CancellationToken::new(),
     }
 }

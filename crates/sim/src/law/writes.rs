@@ -1,7 +1,9 @@
 //! Whose fields are written: every write of a controller, before and after (contract §3).
 
 use api::address::AddressPhase;
-use api::wellknown::{ADDRESS_PROTECTION, CLAIM, CLAIM_PROTECTION, PROVISIONER, driver, metallb as names};
+use api::wellknown::{
+    ADDRESS_PROTECTION, CLAIM, CLAIM_PROTECTION, PROVISIONER, TRACEPARENT, driver, metallb as names,
+};
 use api::{IPAddress, ReclaimPolicy};
 use kube::ResourceExt;
 use metallb::Config;
@@ -53,7 +55,7 @@ pub fn judge(
             if reference.kind == Kind::Service && !status { pinned(env, old, body) } else { Ok(()) }
         }
         (Side::Core, call) => core(env, call, reference, before),
-        (Side::Driver, Call::Read(_) | Call::Tell(_)) => Ok(()),
+        (Side::Driver, Call::Read(_) | Call::Tell(_) | Call::Trace(_)) => Ok(()),
     }
 }
 
@@ -69,8 +71,10 @@ pub fn created(server: &Server, config: &Config, object: &Object) -> Result<(), 
             let known = key.is_some_and(|key| is_our_key(key) || server.keys_worn.contains(key));
             must(known, "§7: a placeholder is born with a random key", || words(&format!("key {key:?}")))?;
             let mut texts = service.annotations().keys().chain(service.labels().keys());
-            let ours =
-                |name: &String| name.starts_with(driver::PROVISIONER) || name.starts_with("metallb.io/");
+            let ours = |name: &String| {
+                let prefixes = [driver::PROVISIONER, "metallb.io/"];
+                name == TRACEPARENT || prefixes.iter().any(|prefix| name.starts_with(prefix))
+            };
             must(texts.all(ours), "§7: nothing of a tenant's is copied", || words("foreign metadata"))
         }
         Object::Claim(claim) => {
@@ -245,7 +249,7 @@ fn pinned(env: &Env, old: &Value, body: &Value) -> Result<(), Broken> {
 /// What the core writes.
 fn core(env: &Env, call: &Call, reference: &Ref, before: Option<&Value>) -> Result<(), Broken> {
     match call {
-        Call::Read(_) | Call::Tell(_) => Ok(()),
+        Call::Read(_) | Call::Tell(_) | Call::Trace(_) => Ok(()),
         Call::Create(_) => Err((FIELDS, format!("the core creates {reference}"))),
         Call::Delete { .. } => {
             let Some(Object::Address(address)) = before.map(|old| decode(reference.kind, old)) else {

@@ -298,6 +298,7 @@ impl Env {
             Call::Patch { reference, .. } | Call::Delete { reference, .. } | Call::Read(reference) => {
                 reference.clone()
             }
+            Call::Trace(_) => return Reply::Told,
             Call::Tell(event) => {
                 self.say(|| {
                     format!(

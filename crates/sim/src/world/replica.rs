@@ -321,7 +321,7 @@ impl<B: Brain> Replica<B> {
             return self.land(env, flight);
         };
         let now = env.now();
-        let telling = matches!(call, Call::Tell(_));
+        let telling = matches!(call, Call::Tell(_) | Call::Trace(_));
         if telling && self.elector.allows(env).is_none() {
             self.flights[at].execution.answer(Reply::Told);
             return;

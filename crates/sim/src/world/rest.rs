@@ -146,6 +146,7 @@ fn lines(actions: &[Action]) -> String {
         Action::Patch { target, body, .. } => format!("patch {} {body}", target.reference),
         Action::Delete { target } => format!("delete {}", target.reference),
         Action::ConfirmAbsent { reference, .. } => format!("confirm that {reference} is gone"),
+        Action::Trace(span) => format!("trace {}", span.name),
         Action::Emit(event) => format!("tell {} {}", event.regarding, event.reason),
     };
     actions.iter().map(line).collect::<Vec<_>>().join("; ")

@@ -14,7 +14,7 @@ pub fn line(call: &Call, reference: &Ref) -> String {
             format!("patches {}{reference} {body}", if *status { "the status of " } else { "" })
         }
         Call::Delete { .. } => format!("deletes {reference}"),
-        Call::Read(_) | Call::Tell(_) => String::new(),
+        Call::Read(_) | Call::Tell(_) | Call::Trace(_) => String::new(),
     }
 }
 

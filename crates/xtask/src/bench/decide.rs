@@ -260,7 +260,7 @@ impl World {
             Action::Create { object, .. } => self.put(text(&object)?),
             Action::Patch { target, body, .. } => self.patch(&target.reference, &body),
             Action::Delete { target } => self.delete(&target.reference),
-            Action::ConfirmAbsent { .. } | Action::Emit(_) => Ok(()),
+            Action::ConfirmAbsent { .. } | Action::Emit(_) | Action::Trace(_) => Ok(()),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 mod scene;
 mod story;
+mod trace;
 
 use std::path::PathBuf;
 use std::time::Instant;
@@ -24,6 +25,9 @@ pub(crate) struct Args {
     /// Install the packaged charts of this folder, NAME-VERSION.tgz, and not those of this tree.
     #[arg(long, value_name = "FOLDER")]
     pub(crate) charts: Option<PathBuf>,
+    /// Run Jaeger too, and show the trace of each handoff.
+    #[arg(long)]
+    pub(crate) trace: bool,
 }
 
 impl Args {
@@ -44,15 +48,20 @@ impl Args {
         let options = Options { charts: self.charts.clone(), ..Options::default() };
         let cluster = Cluster::start(options).await?;
         cluster.install_charts(&[], &[]).await?;
+        let jaeger = if self.trace { Some(cluster.run_jaeger().await?) } else { None };
         for controller in [Controller::Core, Controller::Driver] {
-            cluster.run_controller(&controllers, controller, RunOptions::default()).await?;
+            let env = jaeger.as_ref().map(trace::variables).unwrap_or_default();
+            let options = RunOptions { env, ..RunOptions::default() };
+            cluster.run_controller(&controllers, controller, options).await?;
         }
         cluster.install_dashboard(&[]).await?;
-        let dashboard = cluster.run_dashboard(&controllers, DashboardOptions::default()).await?;
+        let args = jaeger.as_ref().map(|jaeger| format!("--trace-url-template={}", jaeger.url("{trace_id}")));
+        let options = DashboardOptions { args: args.into_iter().collect(), ..DashboardOptions::default() };
+        let dashboard = cluster.run_dashboard(&controllers, options).await?;
         println!("   up after {:.0} s, all charts installed by helm", started.elapsed().as_secs_f32());
         println!("   watch it in a browser: {}/\n", dashboard.url);
 
-        let mut scene = Scene::set(&cluster).await?;
+        let mut scene = Scene::set(&cluster, jaeger).await?;
         let told = story::tell(&mut scene).await;
         if let Err(error) = &told {
             cluster.keep();

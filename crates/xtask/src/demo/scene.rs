@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
 use api::{IPAddress, IPAddressClaim, IPAddressClass};
-use devcluster::{Cluster, Witness};
+use devcluster::{Cluster, Jaeger, Witness};
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::core::v1::{Namespace, Service};
 use k8s_openapi::api::events::v1::Event;
@@ -22,11 +22,12 @@ const EVERY: Duration = Duration::from_millis(25);
 pub(crate) struct Scene {
     client: Client,
     pub(crate) witness: Witness,
+    pub(crate) jaeger: Option<Jaeger>,
 }
 
 impl Scene {
     /// A full pool of one address, its class, and two tenants.
-    pub(crate) async fn set(cluster: &Cluster) -> Result<Self> {
+    pub(crate) async fn set(cluster: &Cluster, jaeger: Option<Jaeger>) -> Result<Self> {
         let client = cluster.admin();
         cluster.create_pool("public", &["203.0.113.7/32"], false).await?;
         for name in ["tenant", "thief"] {
@@ -45,7 +46,7 @@ impl Scene {
             },
         }))?;
         Api::all(client.clone()).create(&PostParams::default(), &class).await?;
-        Ok(Self { witness: Witness::start(client.clone()).await?, client })
+        Ok(Self { witness: Witness::start(client.clone()).await?, jaeger, client })
     }
 
     pub(crate) async fn claim(&self, name: &str) -> Result<()> {

@@ -6,6 +6,7 @@ use api::wellknown::{CLAIM, metallb};
 use serde_json::json;
 
 use super::scene::Scene;
+use super::trace;
 
 pub(crate) async fn tell(scene: &mut Scene) -> Result<()> {
     step(1, "a tenant claims an address: kubectl -n tenant create IPAddressClaim web-ip");
@@ -32,14 +33,14 @@ pub(crate) async fn tell(scene: &mut Scene) -> Result<()> {
     say(&format!("Service tenant/web-a has {ip} after {} ms", took.as_millis()));
     let address = scene.address(&ip, |address| finished(address, "Associate")).await?;
     ensure!(only(scene.holders(&ip).await?)? == "tenant/web-a", "somebody else has the address as well");
-    report(&address);
+    report(scene, &address).await?;
 
     step(5, "Service A is deleted");
     scene.delete_service("tenant", "web-a").await?;
     let address = scene.address(&ip, |address| finished(address, "Disassociate")).await?;
     let holder = only(scene.holders(&ip).await?)?;
     say(&format!("Service tenant/web-a is gone, and {ip} is held by {holder}"));
-    report(&address);
+    report(scene, &address).await?;
     ensure!(scene.ingress("thief", "grab").await?.is_empty(), "the thief has an address");
     say("the thief still has nothing, the claim tenant/late still waits");
 
@@ -48,17 +49,17 @@ pub(crate) async fn tell(scene: &mut Scene) -> Result<()> {
     let took = scene.served("tenant", "web-b", &ip).await?;
     say(&format!("Service tenant/web-b has the same {ip} after {} ms", took.as_millis()));
     let address = scene.address(&ip, |address| finished(address, "Associate")).await?;
-    report(&address);
+    report(scene, &address).await?;
 
     step(7, "Service B lets go: the annotation is removed");
     scene.annotate("tenant", "web-b", json!({ CLAIM: null })).await?;
     let address = scene.address(&ip, |address| finished(address, "Disassociate")).await?;
-    report(&address);
+    report(scene, &address).await?;
     scene.annotate("tenant", "web-b", json!({ CLAIM: "web-ip" })).await?;
     scene.served("tenant", "web-b", &ip).await?;
     let address = scene.address(&ip, |address| finished(address, "Associate")).await?;
     say("and takes it again");
-    report(&address);
+    report(scene, &address).await?;
 
     step(8, "a witness watched the status of every Service, version by version");
     let timeline = scene.witness.timeline(&ip).await?;
@@ -103,7 +104,7 @@ fn finished(address: &IPAddress, direction: &str) -> bool {
     })
 }
 
-fn report(address: &IPAddress) {
+async fn report(scene: &Scene, address: &IPAddress) -> Result<()> {
     let handoff = address.status.as_ref().and_then(|status| status.last_handoff.as_ref());
     if let Some(handoff) = handoff
         && let Some(finished) = &handoff.finished_at
@@ -114,5 +115,9 @@ fn report(address: &IPAddress) {
             "lastHandoff: {:?} {:?}, {} -> {}, {took} ms, unheld {unheld} ms",
             handoff.direction, handoff.mode, handoff.from, handoff.to
         ));
+        if let Some((jaeger, trace)) = scene.jaeger.as_ref().zip(handoff.trace_id.as_ref()) {
+            trace::show(jaeger, trace).await?;
+        }
     }
+    Ok(())
 }
