@@ -26,6 +26,8 @@ pub struct Request {
     pub status: u64,
     /// Whether RBAC denied it; a quota or an admission policy refuses with the same status.
     pub denied: bool,
+    /// The role that granted it, as `ClusterRole name` or `Role namespace/name`.
+    pub role: String,
     /// When it was answered.
     pub at: String,
 }
@@ -36,9 +38,9 @@ impl Request {
         ["create", "update", "patch", "delete", "deletecollection"].contains(&self.verb.as_str())
     }
 
-    /// What has to be granted for it, as `controller: verb group/resource`.
+    /// What granted it, as `role: verb group/resource`.
     pub fn rule(&self) -> String {
-        format!("{}: {} {}/{}", self.controller.name(), self.verb, self.group, self.resource)
+        format!("{}: {} {}/{}", self.role, self.verb, self.group, self.resource)
     }
 
     fn parse(line: &str) -> Option<Self> {
@@ -64,8 +66,22 @@ impl Request {
             name: text(&object["name"]),
             status: entry["responseStatus"]["code"].as_u64().unwrap_or_default(),
             denied: entry["annotations"]["authorization.k8s.io/decision"] == "forbid",
+            role: role(entry["annotations"]["authorization.k8s.io/reason"].as_str().unwrap_or_default()),
             at: text(&entry["stageTimestamp"]),
         })
+    }
+}
+
+/// The role in the API server's reason to allow a request: `RBAC: allowed by RoleBinding "binding/namespace" of Role
+/// "role" to …`, or of a `ClusterRole` without a namespace.
+fn role(reason: &str) -> String {
+    let mut quoted = reason.split('"').skip(1).step_by(2);
+    match (quoted.next(), quoted.next()) {
+        (Some(binding), Some(role)) if reason.contains(" of Role ") => {
+            format!("Role {}/{role}", binding.rsplit('/').next().unwrap_or_default())
+        }
+        (Some(_), Some(role)) => format!("ClusterRole {role}"),
+        _ => "no role".to_owned(),
     }
 }
 
