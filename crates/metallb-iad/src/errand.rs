@@ -24,6 +24,7 @@ pub enum Errand {
     Migrate(Migrate),
     Adopt(Adopt),
     Release(Release),
+    Trial(crate::trial::Trial),
 }
 
 /// Migrate classes of the old form, spec.parameters.addresses, to the pool they were rendered to.
@@ -98,6 +99,7 @@ impl Errand {
     /// Does it.
     pub fn run(self) -> ExitCode {
         match self {
+            Self::Trial(trial) => trial.run(),
             Self::Migrate(args) => go("migrate", &args.admin, async |hand| {
                 let read = async || args.plan(&hand).await;
                 carry_out(&hand, args.admin.dry_run, read).await

@@ -3,6 +3,7 @@
 //! Without a subcommand it is the controller. A subcommand is an errand: it is done once, under an admin's own rights.
 
 mod errand;
+mod trial;
 
 use std::process::ExitCode;
 

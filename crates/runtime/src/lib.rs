@@ -35,7 +35,7 @@ pub use feed::Feed;
 pub use hand::{Hand, HandError};
 pub use leader::Leadership;
 pub use metrics::Requests;
-pub use once::once;
+pub use once::{once, once_anywhere};
 pub use run::{RunError, run};
 pub use setup::{Settings, SetupError, client, cluster, counted_client};
 pub use start::{process, start};

@@ -1,5 +1,6 @@
 //! The commands of the driver's binary that an admin runs once.
 
+use std::path::Path;
 use std::process::Stdio;
 
 use devcluster::Controller;
@@ -34,8 +35,13 @@ impl Said {
 impl Rig {
     /// Runs `metallb-iad ARGS` as the administrator.
     pub async fn errand(&self, args: &[&str]) -> Said {
+        self.errand_as(&self.cluster.admin_kubeconfig(), args).await
+    }
+
+    /// Runs `metallb-iad ARGS` as who is in a kubeconfig.
+    pub async fn errand_as(&self, kubeconfig: &Path, args: &[&str]) -> Said {
         let mut command = tokio::process::Command::new(self.controllers.binary(Controller::Driver));
-        command.args(args).arg("--kubeconfig").arg(self.cluster.admin_kubeconfig());
+        command.args(args).arg("--kubeconfig").arg(kubeconfig);
         let output = command.stdin(Stdio::null()).kill_on_drop(true).output().await.unwrap();
         let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
         let said = Said {

@@ -2,7 +2,8 @@
 //!
 //! - [`migrate`]: a class of the old form names its pool from now on (contract §8);
 //! - [`release`]: Services and addresses can be deleted without the driver (§11);
-//! - [`adopt`]: what a running Service has becomes a claim's (§12).
+//! - [`adopt`]: what a running Service has becomes a claim's (§12);
+//! - [`trial`]: a claim, a handoff and a release, to see that all of it works.
 //!
 //! **Invariant:** an errand is decided like everything else, from what the cluster shows. Whatever prefix of its
 //! steps was done, planning again gives the rest of them, and nothing when all are done.
@@ -10,6 +11,7 @@
 pub mod adopt;
 pub mod migrate;
 pub mod release;
+pub mod trial;
 
 use std::sync::Arc;
 
