@@ -210,9 +210,14 @@ pub(crate) const AUDIT_LOG: &str = "audit.log";
 
 /// Who the parts are to the API server: file, user, group.
 ///
-/// MetalLB is its own service account, so that its roles hold; by a certificate, which does not run out as tokens do.
+/// MetalLB is its own service account, so that its roles hold, of its namespace's group, so that admission policies know it;
+/// by a certificate, which does not run out as tokens do.
 pub(crate) const IDENTITIES: [(&str, &str, Option<&str>); 3] = [
     (ADMIN_KUBECONFIG, "admin", Some("system:masters")),
     (CONTROLLER_MANAGER_KUBECONFIG, "system:kube-controller-manager", None),
-    (METALLB_KUBECONFIG, "system:serviceaccount:metallb-system:controller", None),
+    (
+        METALLB_KUBECONFIG,
+        "system:serviceaccount:metallb-system:controller",
+        Some("system:serviceaccounts:metallb-system"),
+    ),
 ];
