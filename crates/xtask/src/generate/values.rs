@@ -7,10 +7,8 @@ use std::path::Path;
 use anyhow::{Context, bail};
 use serde_json::{Map, Value};
 
-use super::Generated;
+use super::{CHARTS, Generated};
 
-/// The charts that have one.
-const CHARTS: [&str; 3] = ["address-controller", "metallb-iad", "address-dashboard"];
 const BEGIN: &str = "<!-- values: made by `cargo xtask gen` -->\n";
 const END: &str = "<!-- end of values -->\n";
 
