@@ -51,7 +51,9 @@ impl Request {
         let entry: Value = serde_json::from_str(line).ok()?;
         let user = entry["user"]["username"].as_str()?;
         let controller = [Controller::Core, Controller::Driver].into_iter().find(|controller| {
-            user == format!("system:serviceaccount:{}:{}", controller.namespace(), controller.name())
+            let account = format!("system:serviceaccount:{}:{}", controller.namespace(), controller.name());
+            // `helm test` is the driver's program, too, with rights of its own.
+            user.strip_prefix(&account).is_some_and(|rest| rest.is_empty() || rest == "-test")
         })?;
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let object = &entry["objectRef"];

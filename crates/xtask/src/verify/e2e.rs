@@ -15,8 +15,8 @@ use crate::workspace;
 
 /// More than these are not bad luck.
 const AGAIN_AT_MOST: usize = 3;
-/// What a test says that saw a promise broken.
-const BROKEN: &str = "a hold was broken: ";
+/// What a test says that saw a promise broken, or that judges all the others and would find nothing by itself.
+const FINAL: [&str; 4] = ["a hold was broken: ", "denied: ", "never used: ", "from elsewhere: "];
 /// What a test says that waited too long: for something to be so, or for rest.
 const RAN_OUT: [&str; 2] = ["waited ", "still written at rest"];
 
@@ -97,7 +97,7 @@ enum Kind {
 
 impl Kind {
     fn of(words: &str) -> Self {
-        if words.contains(BROKEN) {
+        if FINAL.iter().any(|broken| words.contains(broken)) {
             Self::Broken
         } else if RAN_OUT.iter().any(|ran_out| words.starts_with(ran_out)) {
             Self::WaitRanOut
@@ -169,6 +169,7 @@ test result: FAILED. 1 passed; 2 failed
             [failed("a::slow", Kind::WaitRanOut), failed("b::wrong", Kind::Unexpected)]
         );
         assert_eq!(Kind::of("a hold was broken: nobody had 192.0.2.1"), Kind::Broken);
+        assert_eq!(Kind::of("never used: ["), Kind::Broken);
         let compared = "assertion `left == right` failed: a hold was broken: late was served";
         assert_eq!(Kind::of(compared), Kind::Broken);
     }
