@@ -9,6 +9,9 @@ use anyhow::{Context as _, bail, ensure};
 
 use crate::workspace;
 
+/// The oldest Node.js that playwright-core takes.
+const NODE: u32 = 20;
+
 /// A program that a check cannot do without.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Tool {
@@ -96,8 +99,16 @@ impl Tool {
         }
     }
 
+    /// Whether it is there, and recent enough where that is known to matter.
+    fn is_there(self) -> bool {
+        find(self.program()).is_some() && (self != Self::Node || node_is_recent())
+    }
+
     fn way_out(self) -> String {
         match self {
+            Self::Node => format!(
+                "install Node.js {NODE} or later: the package nodejs from Debian 13 on, else from https://nodejs.org/"
+            ),
             Self::Go => "install Go 1.26 or later from https://go.dev/dl/".to_owned(),
             _ => format!("on Debian: apt-get install {}", self.packages().join(" ")),
         }
@@ -108,8 +119,7 @@ impl Tool {
 pub fn preflight(tools: &[Tool]) -> anyhow::Result<()> {
     let manifest = workspace::root().join("Cargo.toml");
     ensure!(manifest.is_file(), "{} is gone: this program belongs to another checkout", manifest.display());
-    let missing: BTreeSet<Tool> =
-        tools.iter().copied().filter(|tool| find(tool.program()).is_none()).collect();
+    let missing: BTreeSet<Tool> = tools.iter().copied().filter(|tool| !tool.is_there()).collect();
     let packages: Vec<&str> = missing.iter().flat_map(|tool| tool.packages()).copied().collect();
     if !packages.is_empty() && is_root() && find("apt-get").is_some() {
         println!("installing {}", packages.join(" "));
@@ -123,8 +133,8 @@ pub fn preflight(tools: &[Tool]) -> anyhow::Result<()> {
             println!("warning: {error:#}");
         }
     }
-    for tool in missing.into_iter().filter(|tool| find(tool.program()).is_none()) {
-        println!("warning: {} is missing: {}", tool.program(), tool.way_out());
+    for tool in missing.into_iter().filter(|tool| !tool.is_there()) {
+        println!("warning: {} is missing or too old: {}", tool.program(), tool.way_out());
     }
     Ok(())
 }
@@ -132,11 +142,23 @@ pub fn preflight(tools: &[Tool]) -> anyhow::Result<()> {
 /// Fails with the name of the first of these that is missing, and the way to get it.
 pub fn all_present(tools: &[Tool]) -> anyhow::Result<()> {
     for tool in tools {
-        if find(tool.program()).is_none() {
-            bail!("{} is missing: {}", tool.program(), tool.way_out());
+        if !tool.is_there() {
+            bail!("{} is missing or too old: {}", tool.program(), tool.way_out());
         }
     }
     Ok(())
+}
+
+/// Whether Node.js runs what drives the browser.
+fn node_is_recent() -> bool {
+    let output = Command::new(Tool::Node.program()).arg("--version").output();
+    output.is_ok_and(|output| is_recent(&String::from_utf8_lossy(&output.stdout)))
+}
+
+/// Whether `node --version` said a version that is recent enough.
+fn is_recent(version: &str) -> bool {
+    let major = version.trim().trim_start_matches('v').split('.').next();
+    major.and_then(|major| major.parse().ok()).is_some_and(|major: u32| major >= NODE)
 }
 
 /// Where a program is on PATH.
@@ -209,5 +231,10 @@ mod tests {
         for tool in Tool::ALL {
             assert!(tool.way_out().contains("install"), "{tool:?}");
         }
+    }
+    #[test]
+    fn an_old_node_is_told_from_a_new_one() {
+        assert!(is_recent("v20.0.0\n") && is_recent("v26.1.0"));
+        assert!(!is_recent("v18.19.0\n") && !is_recent(""));
     }
 }
