@@ -121,7 +121,8 @@ fn reserve_and_hand_over(shape: Shape) {
 async fn set(rig: &Rig, shape: &Shape) -> Stage {
     let mut stage = rig.stage(&format!("shape-{}", shape.name), 0).await;
     let number: Vec<&str> = stage.subnet.split('.').collect();
-    let (four, six) = (format!("{}.", stage.subnet), format!("2001:db8:{}:{}:", number[1], number[2]));
+    // A group of zeros would not be canonical, and after 255 stages a number is 0.
+    let (four, six) = (format!("{}.", stage.subnet), format!("2001:db8:{}:1{}:", number[1], number[2]));
     let place = |text: &&str| text.replace("4.", &four).replace("6:", &six);
     let canonical = |text: &&str| place(text).parse::<Ip>().unwrap().to_string();
     stage.v4 = shape.v4.iter().map(canonical).collect();
