@@ -4,6 +4,10 @@
 use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
 
+use api::wellknown::{TRACEPARENT, TRACEPARENT_KUBERNETES};
+
+use crate::trace::Context;
+
 /// Names and values of the labels of one number. Each value must be one of few: what bounds it is written down in
 /// docs/operations.md.
 pub type Labels = Vec<(&'static str, String)>;
@@ -90,23 +94,10 @@ impl<K: Eq + Hash> Tally<K> {
 /// The trace that the annotations of an object speak of: the id in a W3C `traceparent` that is sampled. What is not sampled
 /// leads nowhere.
 pub fn trace_id(annotations: Option<&BTreeMap<String, String>>) -> Option<String> {
-    const NAMES: [&str; 2] = ["local.sdn.cozystack.io/traceparent", "tracing.k8s.io/traceparent"];
     let annotations = annotations?;
-    NAMES.iter().filter_map(|name| annotations.get(*name)).find_map(|text| sampled(text)).map(str::to_owned)
-}
-
-fn sampled(traceparent: &str) -> Option<&str> {
-    let mut parts = traceparent.trim().split('-');
-    let (version, trace, span, flags) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
-    let is_hex = |text: &str, length: usize| {
-        text.len() == length && text.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
-    };
-    // Version 00 has four parts; later ones may have more.
-    let known = is_hex(version, 2) && version != "ff" && (version != "00" || parts.next().is_none());
-    let whole = is_hex(trace, 32) && is_hex(span, 16) && is_hex(flags, 2);
-    let named = trace.bytes().any(|b| b != b'0') && span.bytes().any(|b| b != b'0');
-    let flags = u8::from_str_radix(flags, 16).ok()?;
-    (known && whole && named && flags & 1 == 1).then_some(trace)
+    let given = [TRACEPARENT, TRACEPARENT_KUBERNETES].into_iter().filter_map(|name| annotations.get(name));
+    let sampled = given.filter_map(|text| Context::parse(text)).find(|context| context.sampled)?;
+    Some(sampled.trace.to_string())
 }
 
 #[cfg(test)]
