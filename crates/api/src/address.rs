@@ -138,6 +138,10 @@ pub enum AddressPhase {
 }
 
 impl AddressPhase {
+    /// All of them.
+    pub const ALL: [Self; 6] =
+        [Self::Pending, Self::Available, Self::Bound, Self::Released, Self::Conflict, Self::Lost];
+
     /// Whether only the driver may enter and leave this phase.
     pub const fn is_drivers(self) -> bool {
         matches!(self, Self::Conflict | Self::Lost)

@@ -71,6 +71,11 @@ pub enum ClaimPhase {
     Lost,
 }
 
+impl ClaimPhase {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Pending, Self::Bound, Self::Lost];
+}
+
 /// The observed state of an `IPAddressClaim`: a projection of the addresses bound to it (contract §3).
 #[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -15,6 +15,9 @@ pub enum Family {
 }
 
 impl Family {
+    /// Both, IPv4 first.
+    pub const ALL: [Self; 2] = [Self::IPv4, Self::IPv6];
+
     /// The text used in `spec.ipFamilies` of a Service.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -56,7 +59,7 @@ impl ClaimFamily {
         match self {
             Self::IPv4 => &[Family::IPv4],
             Self::IPv6 => &[Family::IPv6],
-            Self::Dual => &[Family::IPv4, Family::IPv6],
+            Self::Dual => &Family::ALL,
         }
     }
 }

@@ -186,15 +186,8 @@ impl Dice<'_> {
             let (namespace, name) = (dice.text(&SPACES)?, dice.text(&NAMES)?);
             Ok(ClaimRef { namespace, name, uid: dice.maybe(|dice| dice.text(&UIDS))? })
         })?;
-        let phases = [
-            AddressPhase::Pending,
-            AddressPhase::Available,
-            AddressPhase::Bound,
-            AddressPhase::Released,
-            AddressPhase::Conflict,
-            AddressPhase::Lost,
-        ];
-        let mut status = api::IPAddressStatus { phase: Some(self.one(&phases)?), ..Default::default() };
+        let mut status =
+            api::IPAddressStatus { phase: Some(self.one(&AddressPhase::ALL)?), ..Default::default() };
         status.associated_to = self.maybe(|dice| {
             let (kind, namespace, name) = ("Service".to_owned(), dice.text(&SPACES)?, dice.text(&NAMES)?);
             Ok(AssociatedTo { kind, namespace, name, uid: dice.maybe(|dice| dice.text(&UIDS))? })

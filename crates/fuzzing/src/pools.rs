@@ -12,7 +12,6 @@ use crate::brains;
 
 /// So many addresses of a range are looked at one by one.
 const FEW: u128 = 600;
-const FAMILIES: [Family; 2] = [Family::IPv4, Family::IPv6];
 
 /// A whole object if the text begins with a brace; else each line is an entry of `spec.addresses`, and a first line
 /// of `!` stands for `avoidBuggyIPs`.
@@ -73,7 +72,7 @@ fn see_each_line(pool: &Pool, lines: &[&str], avoid: bool) {
     for ip in around {
         assert_eq!(pool.contains(ip), alone.iter().any(|line| line.contains(ip)), "{ip}");
     }
-    for family in FAMILIES {
+    for family in Family::ALL {
         let sum = alone.iter().filter_map(|line| line.room(family)).fold(0, usize::saturating_add);
         let most = usize::try_from(i64::MAX).unwrap_or(usize::MAX);
         assert_eq!(pool.room(family), Some(sum.min(most)));

@@ -67,7 +67,7 @@ impl<'a> Rooms<'a> {
         for class in world.classes() {
             let pool = class.pool.as_deref().and_then(|pool| world.pool(pool)).map(|pool| &**pool);
             all.of_class.insert(&class.name, all.lines.len());
-            for family in [Family::IPv4, Family::IPv6] {
+            for family in Family::ALL {
                 let size = pool.map(|pool| pool.size(family)).filter(|_| all.sees_pools);
                 all.lines.push((empty(class, family, size), pool));
             }

@@ -20,17 +20,6 @@ pub const TIMERS: &[Timer] = &[Timer {
     buckets: &[0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0, 3600.0],
 }];
 
-const FAMILIES: [Family; 2] = [Family::IPv4, Family::IPv6];
-const ADDRESS_PHASES: [AddressPhase; 6] = [
-    AddressPhase::Pending,
-    AddressPhase::Available,
-    AddressPhase::Bound,
-    AddressPhase::Released,
-    AddressPhase::Conflict,
-    AddressPhase::Lost,
-];
-const CLAIM_PHASES: [ClaimPhase; 3] = [ClaimPhase::Pending, ClaimPhase::Bound, ClaimPhase::Lost];
-
 /// An address, as far as it is counted.
 type Standing = (String, Option<Family>, AddressPhase);
 
@@ -135,7 +124,8 @@ impl Index {
 
     fn address_gauge(&self) -> Gauge {
         let zero = self.class_names().flat_map(|class| {
-            let each = FAMILIES.into_iter().flat_map(|family| ADDRESS_PHASES.map(|phase| (family, phase)));
+            let each =
+                Family::ALL.into_iter().flat_map(|family| AddressPhase::ALL.map(|phase| (family, phase)));
             each.map(move |(family, phase)| (class.clone(), Some(family), phase))
         });
         let mut counts: HashMap<Standing, usize> = zero.map(|standing| (standing, 0)).collect();
@@ -152,7 +142,7 @@ impl Index {
     }
 
     fn claim_gauge(&self) -> Gauge {
-        let zero = self.class_names().flat_map(|class| CLAIM_PHASES.map(|phase| (class.clone(), phase)));
+        let zero = self.class_names().flat_map(|class| ClaimPhase::ALL.map(|phase| (class.clone(), phase)));
         let mut counts: HashMap<(String, ClaimPhase), usize> = zero.map(|sort| (sort, 0)).collect();
         for ((class, phase), count) in self.counts.claims.iter() {
             *counts.entry((self.existing(class), *phase)).or_default() += count;

@@ -105,7 +105,7 @@ pub(super) fn reserve(index: &mut Index, key: &ClaimKey, moment: &Moment) -> Pla
 /// An allocation placeholder that nothing backs and nobody wants is deleted: its claim is being deleted, or
 /// its family was met in another way.
 fn withdraw_unwanted(index: &Index, claim: &IPAddressClaim, missing: &[Family], plan: &mut Plan) {
-    for family in [Family::IPv4, Family::IPv6].into_iter().filter(|family| !missing.contains(family)) {
+    for family in Family::ALL.into_iter().filter(|family| !missing.contains(family)) {
         let name = placeholder::allocation_name(claim, family);
         let key = ServiceKey::new(&index.config.placeholder_namespace, name);
         let Some(service) = index.services.get(&key).filter(|service| !service.is_deleting()) else {

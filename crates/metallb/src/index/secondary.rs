@@ -151,7 +151,7 @@ impl Index {
         dirty.insert(Key::Claim(key.clone()));
         if new.is_none() {
             dirty.extend(self.placeholders_by_claim.get(&key).cloned().map(Key::Placeholder));
-            for family in [Family::IPv4, Family::IPv6] {
+            for family in Family::ALL {
                 self.attempts.remove(&(key.clone(), family));
             }
         }
@@ -299,7 +299,7 @@ impl Index {
 
     /// Whatever belongs to a class: its waiting claims and its addresses.
     pub(super) fn mark_class(&self, name: &str, dirty: &mut Dirty) {
-        for family in [Family::IPv4, Family::IPv6] {
+        for family in Family::ALL {
             let waiting = self.waiting.get(&(name.to_owned(), family));
             dirty.extend(waiting.map(|(_, key)| Key::Claim(key.clone())));
         }

@@ -29,8 +29,6 @@ pub const TIMERS: &[Timer] = &[
     },
 ];
 
-const FAMILIES: [Family; 2] = [Family::IPv4, Family::IPv6];
-
 #[derive(Debug, Default)]
 pub(super) struct Counts {
     /// The IPs that are in the ledger or that a Service shows, and whether one shows them that is no placeholder.
@@ -143,7 +141,7 @@ impl Index {
     fn pool_gauges(&self) -> (Gauge, Gauge) {
         let (mut room, mut unheld) = (Vec::new(), Vec::new());
         for (name, pool) in self.served_pools() {
-            for family in FAMILIES {
+            for family in Family::ALL {
                 let size = pool.addresses(family);
                 if size == 0 {
                     continue;

@@ -86,7 +86,7 @@ impl Index {
     /// Those in the head of the queue of each family that are parked. The head is as many as the pool has room for, and at
     /// least one. Whoever is not parked must not be marked: of N claims that come at once each would be looked at N times.
     pub(super) fn mark_first_waiting(&mut self, class: &str, dirty: &mut Dirty) {
-        for family in [Family::IPv4, Family::IPv6] {
+        for family in Family::ALL {
             let queue = (class.to_owned(), family);
             if self.parked.count(&queue) == 0 {
                 continue;
@@ -103,7 +103,7 @@ impl Index {
 
     /// The claim is looked at, and parked again if nothing comes of it.
     pub fn unpark(&mut self, claim: &ClaimKey) {
-        for family in [Family::IPv4, Family::IPv6] {
+        for family in Family::ALL {
             if let Some(queue) = self.queue_of(claim, family) {
                 self.parked.remove(&queue, claim);
             }
