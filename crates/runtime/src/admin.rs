@@ -11,7 +11,8 @@ use tokio::net::TcpListener;
 
 use crate::caches::Caches;
 
-const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+/// The kind of what is answered under `/metrics`.
+pub const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// An address cannot be listened on.
 #[derive(Debug, thiserror::Error)]

@@ -30,7 +30,7 @@ mod start;
 pub mod trace;
 mod wire;
 
-pub use admin::{ListenError, listen};
+pub use admin::{ListenError, OPENMETRICS, listen};
 pub use feed::Feed;
 pub use hand::{Hand, HandError};
 pub use leader::Leadership;

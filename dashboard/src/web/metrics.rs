@@ -15,14 +15,12 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
-use runtime::Requests;
+use runtime::{OPENMETRICS, Requests};
 
 use super::App;
 use super::route::{Format, Page, Route};
 use crate::follow::NEEDED;
 use crate::world::Source;
-
-const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct Asked {
