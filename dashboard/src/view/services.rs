@@ -1,7 +1,7 @@
 //! Services: every load balancer, and whoever has an IP past one, with where each IP comes from.
 
 use std::cmp::Ordering;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use api::Ip;
@@ -11,7 +11,7 @@ use super::list::List;
 use super::why::sentence;
 use super::{Eye, Named, When};
 use crate::query::{BadQuery, Find, Paging, Params, Sort};
-use crate::world::{About, Key, ServiceRow};
+use crate::world::{About, AddressRow, Key, ServiceRow};
 
 /// Where an IP of a Service comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -134,29 +134,51 @@ const COLUMNS: [(&str, By); 4] =
 /// The order in which the index has them.
 const USUAL: Sort<By> = Sort { by: By::Name, down: false };
 
+/// By Service, which is told by where its row is.
+type Worsts = HashMap<*const ServiceRow, Origin>;
+
+/// Where a Service stands that has no IP.
+fn without_ip(row: &ServiceRow) -> Origin {
+    if row.hostname.is_some() { Origin::Foreign } else { Origin::Waiting }
+}
+
 impl Eye<'_> {
     /// Where an IP of a Service comes from, and the name of its address if it may be seen.
     fn origin(&self, service: &ServiceRow, ip: Ip) -> (Origin, Option<String>) {
-        let Some(row) = self.world.addresses_on(ip).find(|row| row.is_valid()) else {
-            return (Origin::Foreign, None);
-        };
-        let name = Some(row).filter(|row| self.scope.sees_address(row)).map(|row| row.name.to_string());
-        let origin = if row.is_held_by(service) && row.observed {
-            Origin::Observed
-        } else if self.world.is_rightful(row, service) {
-            Origin::Claimed
-        } else {
-            Origin::Conflict
-        };
-        (origin, name)
+        let row = self.world.addresses_on(ip).find(|row| row.is_valid());
+        let seen = row.filter(|row| self.scope.sees_address(row));
+        (self.origin_by(row, service), seen.map(|row| row.name.to_string()))
+    }
+
+    /// Where an IP of a Service comes from, by the address that stands for it.
+    fn origin_by(&self, row: Option<&Arc<AddressRow>>, service: &ServiceRow) -> Origin {
+        match row {
+            None => Origin::Foreign,
+            Some(row) if row.observed && row.is_held_by(service) => Origin::Observed,
+            Some(row) if self.world.is_rightful(row, service) => Origin::Claimed,
+            Some(_) => Origin::Conflict,
+        }
     }
 
     /// The worst of the IPs of a Service.
     fn worst(&self, row: &ServiceRow) -> Origin {
         let ips = row.ingress.iter().chain(&row.external);
-        let origins = ips.map(|ip| self.origin(row, *ip).0);
-        let gets_a_name = row.hostname.is_some() && row.ingress.is_empty();
-        origins.min().unwrap_or(if gets_a_name { Origin::Foreign } else { Origin::Waiting })
+        ips.map(|ip| self.origin(row, *ip).0).min().unwrap_or_else(|| without_ip(row))
+    }
+
+    /// The worst of the IPs of every Service that has one, found along the IPs: to look up each IP of each Service
+    /// costs several times that.
+    fn worsts(&self) -> Worsts {
+        let mut worsts = Worsts::with_capacity(self.digest.totals.services);
+        self.world.each_ip(|_, addresses, services| {
+            let row = addresses.iter().copied().find(|row| row.is_valid());
+            for service in services {
+                let origin = self.origin_by(row, service);
+                let worst = worsts.entry(Arc::as_ptr(service)).or_insert(origin);
+                *worst = origin.min(*worst);
+            }
+        });
+        worsts
     }
 
     /// One line of a list.
@@ -229,18 +251,22 @@ pub fn list(eye: &Eye, params: &Params, paging: Paging) -> Result<List<ServiceIt
     let origins: Vec<_> = Origin::ALL.into_iter().map(|origin| (origin.word(), origin)).collect();
     let origin = params.one_of("origin", &origins)?;
     let sort = Sort::read(params, &COLUMNS, USUAL)?;
+    // Only found where it is needed of all.
+    let of_all = origin.is_some() || sort.by == By::Origin;
+    let worsts = if of_all { eye.worsts() } else { Worsts::new() };
+    let worst =
+        |row: &Arc<ServiceRow>| worsts.get(&Arc::as_ptr(row)).copied().unwrap_or_else(|| without_ip(row));
     let takes = |row: &&Arc<ServiceRow>| {
         !row.placeholder
             && eye.scope.sees(&row.key.namespace)
             && namespace.is_none_or(|namespace| &*row.key.namespace == namespace)
-            && origin.is_none_or(|origin| eye.worst(row) == origin)
+            && origin.is_none_or(|origin| worst(row) == origin)
     };
     let rows: Vec<&Arc<ServiceRow>> = match &find {
         None => eye.world.services().filter(takes).collect(),
         Some(find) => found(eye, find).into_iter().filter(takes).collect(),
     };
-    // Only looked up where the order needs it.
-    let rank = |row: &ServiceRow| if sort.by == By::Origin { eye.worst(row) } else { Origin::Claimed };
+    let rank = |row| if sort.by == By::Origin { worst(row) } else { Origin::Claimed };
     let rows: Vec<_> = rows.into_iter().map(|row| (rank(row), row)).collect();
     let matched = rows.len();
     let page = if sort == USUAL { paging.slice(rows) } else { paging.cut(rows, |a, b| compare(sort, a, b)) };
