@@ -51,6 +51,13 @@ pub fn verdict(index: &Index, class: &IPAddressClass) -> Result<String, Refusal>
         );
         return refuse("PoolNotFound", message);
     };
+    if let Some(entry) = &pool.unreadable {
+        let message = format!(
+            "IPAddressPool {namespace}/{pool_name} has {entry:?} in spec.addresses, which is neither a CIDR nor a range a-b; \
+             mend it: until then MetalLB takes in no change of any pool"
+        );
+        return refuse("PoolUnreadable", message);
+    }
     if pool.auto_assign {
         let message = format!(
             "IPAddressPool {namespace}/{pool_name} gives its addresses to any Service; set its spec.autoAssign to false"

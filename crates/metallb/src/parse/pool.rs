@@ -13,6 +13,8 @@ use serde::Deserialize;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Pool {
     ranges: Vec<(IpAddr, IpAddr)>,
+    /// The first entry of `spec.addresses` that is no range. MetalLB then keeps every pool as it was.
+    pub unreadable: Option<String>,
     /// Whether MetalLB gives addresses of this pool to Services that ask for none; absent means it does.
     pub auto_assign: bool,
     avoid_buggy_ips: bool,
@@ -78,6 +80,7 @@ impl Pool {
         let status = object.data.get("status").and_then(|status| serde_json::from_value(status.clone()).ok());
         Self {
             ranges: spec.addresses.iter().filter_map(|text| range(text)).collect(),
+            unreadable: spec.addresses.iter().find(|text| range(text).is_none()).cloned(),
             auto_assign: spec.auto_assign.unwrap_or(true),
             avoid_buggy_ips: spec.avoid_buggy_ips,
             allocation: spec.service_allocation,

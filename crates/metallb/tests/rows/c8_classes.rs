@@ -46,6 +46,11 @@ fn good() -> Value {
                  "serviceAllocation": { "serviceSelectors": [{ "matchLabels": { "x": "y" } }] } })),
     "PoolUnserviceable", "serviceSelector"
 )]
+#[case::c8_14_pool_that_metallb_cannot_read(
+    json!({ "pool": "reserved" }),
+    Some(json!({ "addresses": ["192.0.2.0/29", "192.0.2.256"], "autoAssign": false })),
+    "PoolUnreadable", "192.0.2.256"
+)]
 fn refused(
     #[case] parameters: Value,
     #[case] spec: Option<Value>,
