@@ -55,7 +55,7 @@ impl fmt::Display for Key {
 }
 
 /// The core's brain.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Binder {
     index: index::Index,
 }

@@ -8,6 +8,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Debug;
+use std::thread::LocalKey;
 
 use binder::Binder;
 use metallb::{Config, Driver};
@@ -44,23 +45,66 @@ impl Look {
 
 /// Changes that come to a cluster in which something is there already.
 pub fn see(changes: &[Change]) {
-    let history: Vec<Change> = shapes::furniture().iter().chain(changes).cloned().collect();
-    look(Look::of(changes.len()), &history, Config::default());
+    look(Look::of(changes.len()), Start::Furnished, changes, &Config::default());
 }
 
 /// Shows a history to both brains.
-pub fn look(what: Look, history: &[Change], config: Config) {
-    let home = config.placeholder_namespace.clone();
-    let driver = move || Driver::new(config.clone());
+pub fn look(what: Look, start: Start, history: &[Change], config: &Config) {
+    let home = &config.placeholder_namespace;
+    let core = start.of(&CORE, Binder::new);
+    let driver = start.of(&DRIVER, || Driver::new(config.clone()));
     match what {
         Look::Afresh => {
-            afresh(Binder::new, history);
-            afresh(driver, history);
+            afresh(core, Binder::new, history);
+            afresh(driver, || Driver::new(config.clone()), history);
         }
         Look::Twice | Look::Twins => {
             let twins = matches!(what, Look::Twins);
-            follow(Binder::new, history, twins, &is_the_cores);
-            follow(driver, history, twins, &move |action| is_the_drivers(action, &home));
+            follow(core, twins, history, &is_the_cores);
+            follow(driver, twins, history, &|action| is_the_drivers(action, home));
+        }
+    }
+}
+
+/// What there is before the first change.
+#[derive(Clone, Copy, Debug)]
+pub enum Start {
+    /// Nothing.
+    Empty,
+    /// A small cluster. The driver has its usual settings.
+    Furnished,
+}
+
+/// A brain with what it was told.
+#[derive(Clone)]
+struct Told<B> {
+    brain: B,
+    shadow: Shadow,
+}
+
+thread_local! {
+    static CORE: Told<Binder> = furnished(Binder::new());
+    static DRIVER: Told<Driver> = furnished(Driver::new(Config::default()));
+}
+
+/// A brain that was told of the small cluster, and decided. Once: every input begins with a copy.
+fn furnished<B: Brain>(mut brain: B) -> Told<B> {
+    let mut shadow = Shadow::default();
+    for change in shapes::furniture() {
+        shadow.apply(change);
+        for key in brain.apply(change.clone()) {
+            decide(&mut brain, &key);
+        }
+        brain.freed();
+    }
+    Told { brain, shadow }
+}
+
+impl Start {
+    fn of<B: Clone>(self, furnished: &'static LocalKey<Told<B>>, empty: impl FnOnce() -> B) -> Told<B> {
+        match self {
+            Self::Empty => Told { brain: empty(), shadow: Shadow::default() },
+            Self::Furnished => furnished.with(Told::clone),
         }
     }
 }
@@ -75,10 +119,9 @@ fn decide<B: Brain>(brain: &mut B, key: &B::Key) -> Plan {
     plan
 }
 
-fn follow<B: Brain>(make: impl Fn() -> B, history: &[Change], twins: bool, may: &dyn Fn(&Action) -> bool) {
-    let mut brain = make();
-    let mut twin = twins.then(&make);
-    let mut shadow = Shadow::default();
+fn follow<B: Brain + Clone>(told: Told<B>, twins: bool, history: &[Change], may: &dyn Fn(&Action) -> bool) {
+    let Told { mut brain, mut shadow } = told;
+    let mut twin = twins.then(|| brain.clone());
     for change in history {
         shadow.apply(change);
         let dirty = brain.apply(change.clone());
@@ -103,9 +146,8 @@ fn follow<B: Brain>(make: impl Fn() -> B, history: &[Change], twins: bool, may: 
     }
 }
 
-fn afresh<B: Brain>(make: impl Fn() -> B, history: &[Change]) {
-    let mut old = make();
-    let mut shadow = Shadow::default();
+fn afresh<B: Brain>(told: Told<B>, make: impl FnOnce() -> B, history: &[Change]) {
+    let Told { brain: mut old, mut shadow } = told;
     // What MetalLB said once is not kept by the cluster for long: a start may know less.
     for change in history.iter().filter(|change| change.kind() != Kind::Event) {
         shadow.apply(change);

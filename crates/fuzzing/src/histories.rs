@@ -18,7 +18,7 @@ use metallb::Config;
 use plan::{Change, Kind, Object};
 use serde_json::{Value, json};
 
-use crate::brains::{self, Look};
+use crate::brains::{self, Look, Start};
 
 /// More changes than these tell nothing new.
 const MOST: usize = 24;
@@ -56,7 +56,7 @@ pub fn hold(data: &[u8]) {
         let Ok(changes) = dice.changes() else { break };
         history.extend(changes);
     }
-    brains::look(Look::of(what), &history, config);
+    brains::look(Look::of(what), Start::Empty, &history, &config);
 }
 
 struct Dice<'a> {

@@ -3,22 +3,21 @@
 use metallb::Config;
 use plan::{Change, Object};
 
-use crate::brains::{self, Look};
-use crate::{shapes, wire};
+use crate::brains::{self, Look, Start};
+use crate::wire;
 
 /// The bytes as lines of JSON.
 pub fn hold(data: &[u8]) {
     let Ok(text) = str::from_utf8(data) else { return };
-    let mut history = shapes::furniture().to_vec();
-    let before = history.len();
+    let mut history = Vec::new();
     for line in text.lines() {
         let (gone, line) = line.strip_prefix('-').map_or((false, line), |rest| (true, rest));
         let Some(object) = wire::object(line) else { continue };
         see_read_as_written(&object);
         history.push(if gone { Change::Deleted(object) } else { Change::Applied(object) });
     }
-    if history.len() > before {
-        brains::look(Look::of(data.len()), &history, Config::default());
+    if !history.is_empty() {
+        brains::look(Look::of(data.len()), Start::Furnished, &history, &Config::default());
     }
 }
 

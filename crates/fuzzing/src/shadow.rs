@@ -9,11 +9,11 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 
 /// All kinds in one place, taken in by the same rules as a brain's own stores.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Shadow(BTreeMap<Kind, Store<Ref, Any>>);
 
 /// An object of any kind. It cannot be read without its kind, so no store packs it.
-#[derive(Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 struct Any(Object);
 
 impl<'de> Deserialize<'de> for Any {

@@ -95,7 +95,7 @@ impl fmt::Display for Key {
 }
 
 /// The driver's brain.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Driver {
     index: index::Index,
 }

@@ -5,10 +5,10 @@ use std::hash::Hash;
 
 /// From a key to the sorted set of its members. A key without members is not kept. Most keys have one member, which
 /// must not cost a tree: a tree's smallest node has room for eleven.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Many<K, V>(HashMap<K, Members<V>>);
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Members<V> {
     One(V),
     #[expect(clippy::box_collection, reason = "what nearly all members are must be as small as can be")]

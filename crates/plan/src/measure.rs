@@ -57,7 +57,7 @@ pub enum Took {
 }
 
 /// How many there are of each sort. A sort that has none is not kept.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Tally<K>(HashMap<K, usize>);
 
 impl<K> Default for Tally<K> {

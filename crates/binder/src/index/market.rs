@@ -37,7 +37,7 @@ enum Turn {
     Stumbled,
 }
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Line {
     turns: HashMap<ClaimKey, Turn>,
     waiting: BTreeSet<Aged<ClaimKey>>,
@@ -64,7 +64,7 @@ impl Line {
 }
 
 /// All markets.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Market {
     free: Many<Wish, AddressName>,
     offered: HashMap<AddressName, Wish>,

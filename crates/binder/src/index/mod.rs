@@ -28,7 +28,7 @@ type Aged<T> = (Option<Time>, T);
 type Dirty = BTreeSet<Key>;
 
 /// What the binder knows.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Index {
     classes: Store<String, IPAddressClass>,
     claims: Store<ClaimKey, IPAddressClaim>,

@@ -12,7 +12,7 @@ use kube::ResourceExt;
 use super::Index;
 
 /// What a claim has, and what it lacks.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Need {
     /// One address for each family that is met.
     pub met: Vec<Arc<IPAddress>>,

@@ -10,7 +10,7 @@ use super::{Aged, Dirty, Index, Wish};
 use crate::Key;
 
 /// Under which keys an unmet claim is found.
-#[derive(Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Filing {
     pub(super) since: Option<Time>,
     /// The class it is to have, existing or not.

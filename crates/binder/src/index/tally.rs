@@ -26,7 +26,7 @@ type Standing = (String, Option<Family>, AddressPhase);
 /// A claim that waits: its class, since when, and which it is.
 type Waiting = (String, Timestamp, ClaimKey);
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Counts {
     addresses: Tally<Standing>,
     claims: Tally<(String, ClaimPhase)>,

@@ -7,7 +7,7 @@ use api::Ip;
 use crate::parse::pool::Pool;
 
 /// A sorted set of IPs.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Ips(BTreeSet<Ip>);
 
 impl Ips {

@@ -55,7 +55,7 @@ pub struct Attempt {
 }
 
 /// The driver's knowledge of the cluster.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Index {
     pub(crate) config: Config,
     pub(crate) classes: Store<String, IPAddressClass>,

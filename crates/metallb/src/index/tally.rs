@@ -29,7 +29,7 @@ pub const TIMERS: &[Timer] = &[
     },
 ];
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Counts {
     /// The IPs that are in the ledger or that a Service shows, and whether one shows them that is no placeholder.
     taken: BTreeMap<Ip, bool>,

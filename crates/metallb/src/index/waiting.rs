@@ -13,7 +13,7 @@ use crate::parse::pool::Pool;
 use crate::parse::service::View;
 
 /// What a claim waits for.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Wait {
     class: String,
     created: Option<Time>,

@@ -29,13 +29,13 @@ pub fn is_older(a: &ObjectMeta, b: &ObjectMeta) -> bool {
 }
 
 /// One object: warm, packed, or both.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Form<T> {
     warm: Option<Arc<T>>,
     packed: Option<Box<[u8]>>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Entry<T> {
     form: RefCell<Form<T>>,
     /// Whether the list that began last has it.
@@ -48,7 +48,7 @@ struct Entry<T> {
 ///
 /// Of the first list each object counts as it comes. Every later list counts as a whole, when it is over: between its first
 /// object and its last the store would show what never was.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Store<K, T> {
     objects: HashMap<K, Entry<T>>,
     /// The keys of all that is warm, the one that became so first in front. One that is gone, or stays as it is because it
