@@ -9,25 +9,19 @@ use memchr::memmem::Finder;
 pub struct Needle(Finder<'static>);
 
 impl Needle {
-    fn new(text: &str) -> Self {
+    /// Of that text, in lower case.
+    pub fn new(text: &str) -> Self {
         Self(Finder::new(text).into_owned())
     }
 
     /// Whether the text contains it.
     pub fn is_in(&self, text: &str) -> bool {
-        self.0.find(text.as_bytes()).is_some()
+        self.place_in(text).is_some()
     }
-}
 
-/// The searchable texts of a row in one, so that a search reads one piece of memory for each row. No needle is in two of
-/// them at once: none has a line break.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Haystack(Box<str>);
-
-impl Haystack {
-    /// Of these texts.
-    pub fn of<'a>(texts: impl IntoIterator<Item = &'a str>) -> Self {
-        Self(texts.into_iter().collect::<Vec<_>>().join("\n").into())
+    /// Where the text contains it first.
+    pub fn place_in(&self, text: &str) -> Option<usize> {
+        self.0.find(text.as_bytes())
     }
 }
 
@@ -95,10 +89,10 @@ impl Find {
         matches!(self, Self::Part(part) if part.is_in(text))
     }
 
-    /// Whether a row with these texts is meant; none where that is not a question of one text.
-    pub fn has_any(&self, texts: &Haystack) -> Option<bool> {
+    /// The part of any text that is meant, if one is.
+    pub const fn part(&self) -> Option<&Needle> {
         match self {
-            Self::Part(part) => Some(part.is_in(&texts.0)),
+            Self::Part(part) => Some(part),
             Self::One(_) | Self::Between(..) | Self::Within(..) => None,
         }
     }

@@ -190,8 +190,9 @@ fn finds(eye: &Eye, row: &AddressRow, find: &Find) -> bool {
     if find.range().is_some() {
         return row.ip.is_some_and(|ip| find.has_ip(ip));
     }
-    if let Some(found) = find.has_any(&row.texts).filter(|found| !found || eye.scope.is_all()) {
-        return found;
+    if find.part().is_some() && eye.scope.is_all() {
+        // The index found it by just that.
+        return true;
     }
     let claim = row.claim.as_ref().map(|bound| &bound.key);
     let mut keys = claim.into_iter().chain(row.service.as_ref().map(|holder| &holder.key));
@@ -216,14 +217,21 @@ pub fn list(eye: &Eye, params: &Params, paging: Paging) -> Result<AddressList, B
     // The gaps of a pool are nobody's: a tenant sees none.
     let may_show_gaps = eye.scope.is_all();
     let takes = |row: &&Arc<AddressRow>| eye.scope.sees_address(row) && wish.takes(eye, row);
-    let rows: Vec<_> = match wish.find.as_ref().and_then(Find::range) {
-        Some((first, last)) => eye.world.addresses_between(first, last).filter(takes).collect(),
-        None => eye.world.addresses().filter(takes).collect(),
+    let range = wish.find.as_ref().and_then(Find::range);
+    let part = wish.find.as_ref().and_then(Find::part);
+    let mut rows: Vec<_> = match (range, part) {
+        (Some((first, last)), _) => eye.world.addresses_between(first, last).filter(takes).collect(),
+        (None, Some(part)) => eye.world.addresses_with(part).into_iter().filter(takes).collect(),
+        (None, None) => eye.world.addresses().filter(takes).collect(),
     };
     let matched = rows.len();
     let gaps = if wish.gaps && may_show_gaps { gaps::between(eye.world, &wish) } else { Vec::new() };
     let shown = matched + gaps.len();
-    let page = if wish.sort == USUAL {
+    let in_order = part.is_none();
+    if wish.gaps && !in_order {
+        rows.sort_unstable_by(|a, b| by_address(a, b));
+    }
+    let page = if wish.sort == USUAL && (in_order || wish.gaps) {
         paging.slice(merged(rows, gaps))
     } else {
         let by_since = wish.sort.by == By::Since;
@@ -274,9 +282,13 @@ fn compare(sort: Sort<By>, (a_since, a): &Ranked, (b_since, b): &Ranked) -> Orde
         // "Since" grows with age: the newest comes first.
         By::Since => b_since.cmp(a_since),
     };
-    let by_address = || a.ip.cmp(&b.ip).then_with(|| a.name.cmp(&b.name));
-    let order = by_column.then_with(by_address);
+    let order = by_column.then_with(|| by_address(a, b));
     if sort.down { order.reverse() } else { order }
+}
+
+/// The order in which the index has them.
+fn by_address(a: &AddressRow, b: &AddressRow) -> Ordering {
+    a.ip.cmp(&b.ip).then_with(|| a.name.cmp(&b.name))
 }
 
 fn none_last<T: Ord>(a: Option<T>, b: Option<T>) -> Ordering {

@@ -202,25 +202,38 @@ pub fn list(eye: &Eye, params: &Params, paging: Paging) -> Result<List<ClaimItem
     let phase = params.one_of("phase", &PHASES)?;
     let family = params.one_of("family", &FAMILIES)?;
     let sort = Sort::read(params, &COLUMNS, USUAL)?;
+    let takes_all = eye.scope.is_all() && !params.has_any(&["class", "namespace", "phase", "family"]);
     let takes = |row: &&Arc<ClaimRow>| {
-        eye.scope.sees(&row.key.namespace)
-            && class.is_none_or(|class| row.class.as_deref().or(row.asked_class.as_deref()) == Some(class))
-            && namespace.is_none_or(|namespace| &*row.key.namespace == namespace)
-            && phase.is_none_or(|phase| row.phase == phase)
-            && family.is_none_or(|family| row.family == family)
+        // The row itself is looked at last: that is waiting for memory, most of the time.
+        takes_all
+            || eye.scope.sees(&row.key.namespace)
+                && class
+                    .is_none_or(|class| row.class.as_deref().or(row.asked_class.as_deref()) == Some(class))
+                && namespace.is_none_or(|namespace| &*row.key.namespace == namespace)
+                && phase.is_none_or(|phase| row.phase == phase)
+                && family.is_none_or(|family| row.family == family)
     };
     let rows: Vec<_> = match &find {
         None => eye.world.claims().filter(takes).collect(),
         Some(find) => found(eye, find).into_iter().filter(takes).collect(),
     };
     let matched = rows.len();
-    let page = if sort == USUAL { paging.slice(rows) } else { paging.cut(rows, |a, b| compare(sort, a, b)) };
+    let in_order = find.as_ref().is_none_or(|find| find.part().is_none());
+    let page = if sort == USUAL && in_order {
+        paging.slice(rows)
+    } else {
+        paging.cut(rows, |a, b| compare(sort, a, b))
+    };
     let items = page.into_iter().map(|row| eye.claim_item(row)).collect();
     Ok(List::of(eye.digest.totals.claims, matched, paging, items))
 }
 
-/// What a search finds, in the order of the index. What is found by an address is looked up from there.
+/// What a search finds, in the order of the index unless it is by a part of a text. What is found by an address is
+/// looked up from there.
 fn found<'a>(eye: &'a Eye, find: &Find) -> Vec<&'a Arc<ClaimRow>> {
+    if let Some(part) = find.part() {
+        return eye.world.claims_with(part);
+    }
     if let Some((first, last)) = find.range() {
         let addresses = eye.world.addresses_between(first, last);
         let keys: BTreeSet<&Key> = addresses.filter_map(|row| Some(&row.claim.as_ref()?.key)).collect();
@@ -233,14 +246,11 @@ fn found<'a>(eye: &'a Eye, find: &Find) -> Vec<&'a Arc<ClaimRow>> {
     eye.world.claims().filter(|row| finds(eye, row, find)).collect()
 }
 
-/// Whether a search by text finds it.
+/// Whether a search by namespace and name finds it.
 fn finds(eye: &Eye, row: &ClaimRow, find: &Find) -> bool {
-    find.has_any(&row.texts).unwrap_or_else(|| {
-        let has = |key: &Key| find.has_named(&key.namespace, &key.name);
-        has(&row.key)
-            || find.has_namespace(&row.key.namespace)
-                && eye.world.services_of(&row.key).any(|row| has(&row.key))
-    })
+    let has = |key: &Key| find.has_named(&key.namespace, &key.name);
+    has(&row.key)
+        || find.has_namespace(&row.key.namespace) && eye.world.services_of(&row.key).any(|row| has(&row.key))
 }
 
 fn compare(sort: Sort<By>, a: &ClaimRow, b: &ClaimRow) -> Ordering {

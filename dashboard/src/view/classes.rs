@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use api::Ip;
-use api::conditions::types;
 use serde::Serialize;
 
 use super::address::{ConditionView, EventView, policy};
@@ -12,7 +11,7 @@ use super::overview::RoomView;
 use super::why::CLASSES;
 use super::{ClaimItem, Command, Eye, When, words};
 use crate::query::{BadQuery, Find, Paging, Params};
-use crate::world::{About, ClassRow, PoolRow, condition};
+use crate::world::{About, ClassRow, Key, PoolRow};
 
 /// One class in a list.
 #[derive(Clone, Debug, Serialize)]
@@ -106,8 +105,7 @@ pub const KNOWN: [&str; 3] = ["q", "page", "limit"];
 impl Eye<'_> {
     /// One line of a list.
     pub fn class_item(&self, row: &ClassRow) -> ClassItem {
-        let accepted = condition(&row.conditions, types::ACCEPTED);
-        let waiting = self.waiting_of(row).count();
+        let accepted = row.accepted();
         ClassItem {
             name: row.name.to_string(),
             provisioner: row.provisioner.to_string(),
@@ -126,14 +124,14 @@ impl Eye<'_> {
                 .filter(|room| room.class == row.name)
                 .map(RoomView::from)
                 .collect(),
-            waiting,
+            waiting: self.waiting_of(row).len(),
             created: self.when(row.created),
         }
     }
 
-    fn waiting_of<'a>(&'a self, row: &'a ClassRow) -> impl Iterator<Item = &'a Arc<crate::world::ClaimRow>> {
-        let waiting = self.digest.waiting.iter().filter_map(|key| self.world.claim(key));
-        waiting.filter(|claim| claim.class.as_ref().or(claim.asked_class.as_ref()) == Some(&row.name))
+    /// The claims that wait for the class, the longest first.
+    fn waiting_of(&self, row: &ClassRow) -> &[Key] {
+        self.digest.waiting_by_class.get(&row.name).map_or(&[], Vec::as_slice)
     }
 
     /// One class.
@@ -164,7 +162,12 @@ impl Eye<'_> {
             parameters: row.parameters.to_string(),
             ranges: pool.map(|pool| ranges(pool)).unwrap_or_default(),
             restricted: pool.is_some_and(|pool| pool.restricted),
-            waiting_claims: self.waiting_of(row).take(10).map(|claim| self.claim_item(claim)).collect(),
+            waiting_claims: self
+                .waiting_of(row)
+                .iter()
+                .filter_map(|key| Some(self.claim_item(self.world.claim(key)?)))
+                .take(10)
+                .collect(),
             conditions: self.conditions(&row.conditions, true),
             events: if self.scope.is_all() { self.events(About::Class, "", &row.name) } else { Vec::new() },
             commands,

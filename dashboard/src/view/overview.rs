@@ -157,8 +157,8 @@ impl Eye<'_> {
             refused: self
                 .world
                 .classes()
+                .filter(|class| class.is_refused())
                 .map(|class| self.class_item(class))
-                .filter(|class| class.accepted == Some(false))
                 .collect(),
             waiting_longest: self
                 .digest

@@ -256,26 +256,35 @@ pub fn list(eye: &Eye, params: &Params, paging: Paging) -> Result<List<ServiceIt
     let worsts = if of_all { eye.worsts() } else { Worsts::new() };
     let worst =
         |row: &Arc<ServiceRow>| worsts.get(&Arc::as_ptr(row)).copied().unwrap_or_else(|| without_ip(row));
+    let takes_all = eye.scope.is_all() && namespace.is_none() && origin.is_none();
     let takes = |row: &&Arc<ServiceRow>| {
-        !row.placeholder
-            && eye.scope.sees(&row.key.namespace)
-            && namespace.is_none_or(|namespace| &*row.key.namespace == namespace)
-            && origin.is_none_or(|origin| worst(row) == origin)
+        takes_all
+            || eye.scope.sees(&row.key.namespace)
+                && namespace.is_none_or(|namespace| &*row.key.namespace == namespace)
+                && origin.is_none_or(|origin| worst(row) == origin)
     };
+    let in_order = find.as_ref().is_none_or(|find| find.part().is_none());
     let rows: Vec<&Arc<ServiceRow>> = match &find {
-        None => eye.world.services().filter(takes).collect(),
-        Some(find) => found(eye, find).into_iter().filter(takes).collect(),
+        None => eye.world.workloads().filter(takes).collect(),
+        Some(find) => found(eye, find).into_iter().filter(|row| !row.placeholder).filter(takes).collect(),
     };
     let rank = |row| if sort.by == By::Origin { worst(row) } else { Origin::Claimed };
     let rows: Vec<_> = rows.into_iter().map(|row| (rank(row), row)).collect();
     let matched = rows.len();
-    let page = if sort == USUAL { paging.slice(rows) } else { paging.cut(rows, |a, b| compare(sort, a, b)) };
+    let page = if sort == USUAL && in_order {
+        paging.slice(rows)
+    } else {
+        paging.cut(rows, |a, b| compare(sort, a, b))
+    };
     let items = page.into_iter().map(|(_, row)| eye.service_item(row)).collect();
     Ok(List::of(eye.digest.totals.services, matched, paging, items))
 }
 
-/// What a search finds, in the order of the index.
+/// What a search finds, in the order of the index unless it is by a part of a text.
 fn found<'a>(eye: &'a Eye, find: &Find) -> Vec<&'a Arc<ServiceRow>> {
+    if let Some(part) = find.part() {
+        return eye.world.services_with(part);
+    }
     match find.range() {
         None => eye.world.services().filter(|row| finds(row, find)).collect(),
         Some((first, last)) => {
@@ -286,12 +295,10 @@ fn found<'a>(eye: &'a Eye, find: &Find) -> Vec<&'a Arc<ServiceRow>> {
     }
 }
 
-/// Whether a search by text finds it.
+/// Whether a search by namespace and name finds it.
 fn finds(row: &ServiceRow, find: &Find) -> bool {
-    find.has_any(&row.texts).unwrap_or_else(|| {
-        let keys = [Some(&row.key), row.claim.as_ref()];
-        keys.into_iter().flatten().any(|key| find.has_named(&key.namespace, &key.name))
-    })
+    let keys = [Some(&row.key), row.claim.as_ref()];
+    keys.into_iter().flatten().any(|key| find.has_named(&key.namespace, &key.name))
 }
 
 fn compare(sort: Sort<By>, a: &(Origin, &Arc<ServiceRow>), b: &(Origin, &Arc<ServiceRow>)) -> Ordering {

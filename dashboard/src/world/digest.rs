@@ -1,6 +1,6 @@
 //! What the overview says, counted once for each version of the index.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use api::claim::ClaimPhase;
@@ -53,6 +53,8 @@ pub struct Digest {
     pub lost: Vec<Arc<str>>,
     /// The claims that wait or lost an address, the longest first.
     pub waiting: Vec<Key>,
+    /// The same, class by class.
+    pub waiting_by_class: HashMap<Arc<str>, Vec<Key>>,
     /// The addresses that changed hands last, newest first.
     pub handoffs: Vec<Arc<str>>,
 }
@@ -87,15 +89,24 @@ impl Digest {
         digest.totals.classes = world.classes().count();
         digest.totals.services =
             world.services().filter(|row| !row.placeholder && scope.sees(&row.key.namespace)).count();
-        let mut waiting: Vec<(Timestamp, &Key)> = Vec::new();
+        let mut waiting: Vec<(Timestamp, &Key, Option<&Arc<str>>)> = Vec::new();
         for row in world.claims().filter(|row| scope.sees(&row.key.namespace)) {
             digest.totals.claims += 1;
             if row.phase != ClaimPhase::Bound {
-                waiting.push((row.waiting_since(), &row.key));
+                waiting.push((
+                    row.waiting_since(),
+                    &row.key,
+                    row.class.as_ref().or(row.asked_class.as_ref()),
+                ));
             }
         }
         waiting.sort_unstable();
-        digest.waiting = waiting.into_iter().map(|(_, key)| key.clone()).collect();
+        for (_, key, class) in waiting {
+            digest.waiting.push(key.clone());
+            if let Some(class) = class {
+                digest.waiting_by_class.entry(Arc::clone(class)).or_default().push(key.clone());
+            }
+        }
         digest.rooms = rooms.into_lines();
         digest
     }

@@ -6,6 +6,7 @@ use api::{Ip, wellknown};
 
 use super::World;
 use super::rows::{About, AddressRow, ClaimRow, ClassRow, EventRow, Key, PoolRow, ServiceRow};
+use crate::query::Needle;
 
 impl World {
     /// The address of that name.
@@ -16,6 +17,11 @@ impl World {
     /// All addresses, in the order of their IPs; those whose text is none come first.
     pub fn addresses(&self) -> impl DoubleEndedIterator<Item = &Arc<AddressRow>> {
         self.by_ip.values()
+    }
+
+    /// The addresses that a search by a part of a text finds, in no order.
+    pub fn addresses_with(&self, part: &Needle) -> Vec<&Arc<AddressRow>> {
+        self.address_texts.find(part)
     }
 
     /// How many addresses there are.
@@ -80,6 +86,16 @@ impl World {
         self.claims.values()
     }
 
+    /// The claims that a search by a part of a text finds, in no order.
+    pub fn claims_with(&self, part: &Needle) -> Vec<&Arc<ClaimRow>> {
+        self.claim_texts.find(part)
+    }
+
+    /// How many claims there are.
+    pub fn claim_count(&self) -> usize {
+        self.claims.len()
+    }
+
     /// The claims of one namespace.
     pub fn claims_of(&self, namespace: &str) -> impl Iterator<Item = &Arc<ClaimRow>> {
         let claims = self.claims.range(Key::new(namespace, "")..).map(|(_, row)| row);
@@ -106,6 +122,19 @@ impl World {
     /// All Services that have to do with addresses, placeholders among them.
     pub fn services(&self) -> impl Iterator<Item = &Arc<ServiceRow>> {
         self.services.values()
+    }
+
+    /// The same without placeholders. Rows of other namespaces than theirs are not looked at.
+    pub fn workloads(&self) -> impl Iterator<Item = &Arc<ServiceRow>> {
+        let others = |(key, row): &(&Key, &Arc<ServiceRow>)| {
+            !self.is_placeholder_namespace(&key.namespace) || !row.placeholder
+        };
+        self.services.iter().filter(others).map(|(_, row)| row)
+    }
+
+    /// The Services that a search by a part of a text finds, placeholders among them, in no order.
+    pub fn services_with(&self, part: &Needle) -> Vec<&Arc<ServiceRow>> {
+        self.service_texts.find(part)
     }
 
     /// The class of that name.

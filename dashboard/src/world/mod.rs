@@ -9,6 +9,7 @@ mod look;
 mod read;
 mod rooms;
 mod rows;
+mod shelf;
 mod verdict;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -26,9 +27,9 @@ pub use rows::{
 pub use verdict::{State, condition};
 
 use events::Events;
+use shelf::Shelf;
 
 use crate::Scope;
-use crate::query::Haystack;
 
 /// Which of the feeds something came from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -70,6 +71,9 @@ pub struct World {
     classes: BTreeMap<Arc<str>, Arc<ClassRow>>,
     pools: BTreeMap<Arc<str>, Arc<PoolRow>>,
     events: Events,
+    address_texts: Shelf<Arc<str>, AddressRow>,
+    claim_texts: Shelf<Key, ClaimRow>,
+    service_texts: Shelf<Key, ServiceRow>,
     listing: HashMap<Source, Listing>,
     complete: HashSet<Source>,
     version: u64,
@@ -262,6 +266,10 @@ impl World {
             }
         }
         let row = new.map(Arc::new);
+        match &row {
+            Some(row) => self.address_texts.put(name, row.texts(), row),
+            None => self.address_texts.remove(name),
+        }
         if let Some(row) = &row {
             let name = Arc::clone(&row.name);
             if let Some(claim) = &row.claim {
@@ -279,22 +287,25 @@ impl World {
     }
 
     fn set_claim(&mut self, key: &Key, new: Option<ClaimRow>) {
-        let new = new.map(|row| ClaimRow { texts: self.texts_of(&row), ..row });
         if self.claims.get(key).map(|row| &**row) == new.as_ref() {
             return;
         }
-        match new {
-            Some(row) => self.claims.insert(row.key.clone(), Arc::new(row)),
-            None => self.claims.remove(key),
-        };
+        if let Some(row) = new {
+            self.claims.insert(row.key.clone(), Arc::new(row));
+        } else {
+            self.claims.remove(key);
+            self.claim_texts.remove(key);
+        }
+        self.find_claim(key);
         self.touch(&key.namespace);
     }
 
-    /// What a search finds a claim by.
-    fn texts_of(&self, row: &ClaimRow) -> Haystack {
-        let services = self.ties.get(&row.key).map_or(&[][..], |ties| &ties.services);
-        let services = services.iter().map(|service| &*service.name);
-        Haystack::of(row.key.texts().into_iter().chain(row.class.as_deref()).chain(services))
+    /// A search is to find a claim by what it is now, and by the Services that name it.
+    fn find_claim(&mut self, key: &Key) {
+        if let Some(row) = self.claims.get(key) {
+            let services = self.ties.get(key).map_or(&[][..], |ties| &ties.services);
+            self.claim_texts.put(key, row.texts(services), row);
+        }
     }
 
     /// A Service names a claim, or no longer does.
@@ -304,13 +315,7 @@ impl World {
         } else {
             self.untie(claim, |ties| ties.services.retain(|tied| tied != service));
         }
-        if let Some(row) = self.claims.get(claim) {
-            let texts = self.texts_of(row);
-            if texts != row.texts {
-                let row = Arc::new(ClaimRow { texts, ..ClaimRow::clone(row) });
-                self.claims.insert(claim.clone(), row);
-            }
-        }
+        self.find_claim(claim);
     }
 
     fn set_service(&mut self, key: &Key, new: Option<ServiceRow>) {
@@ -345,7 +350,10 @@ impl World {
             if let Some(claim) = &row.claim {
                 self.tie_service(claim, &key, true);
             }
+            self.service_texts.put(&key, row.texts(), &row);
             self.services.insert(key, row);
+        } else {
+            self.service_texts.remove(key);
         }
         self.touch(&key.namespace);
     }

@@ -16,7 +16,6 @@ use super::rows::{
     About, AddressRow, BoundTo, ClaimRow, ClassRow, ConditionRow, EventRow, HandoffRow, HeldBy, Key, PastRow,
     PoolRow, ServiceRow, Words,
 };
-use crate::query::Haystack;
 
 /// The prefix of the names of placeholders, and of the sharing keys that the driver makes.
 const PLACEHOLDER_PREFIX: &str = "iad-";
@@ -88,10 +87,6 @@ pub fn address(words: &mut Words, object: &IPAddress) -> AddressRow {
         until: past.until.as_ref().map(|at| at.0),
     });
     let history = history.collect();
-    let keys = [claim.as_ref().map(|claim| &claim.key), service.as_ref().map(|service| &service.key)];
-    let keys = keys.into_iter().flatten().flat_map(Key::texts);
-    let own = [&*spec.address, text(meta.name.as_ref()), &*spec.class_name];
-    let texts = Haystack::of(own.into_iter().chain(keys));
     AddressRow {
         name: text(meta.name.as_ref()).into(),
         uid: text(meta.uid.as_ref()).into(),
@@ -110,7 +105,6 @@ pub fn address(words: &mut Words, object: &IPAddress) -> AddressRow {
         conditions: conditions(words, status.map_or(&[], |status| &status.conditions)),
         handoff,
         history,
-        texts,
     }
 }
 
@@ -131,7 +125,6 @@ pub fn claim(words: &mut Words, object: &IPAddressClaim) -> ClaimRow {
         created: created(meta),
         deleting: deleting(meta),
         conditions: conditions(words, status.map_or(&[], |status| &status.conditions)),
-        texts: Haystack::default(),
         key: key(words, meta),
     }
 }
@@ -186,7 +179,6 @@ pub fn service(words: &mut Words, object: &Service, placeholders: &str) -> Optio
     let placeholder =
         &*key.namespace == placeholders && (is_true(meta.labels.as_ref(), driver::PLACEHOLDER) || looks_so());
     let pool = entry(annotations, metallb::POOL).or_else(|| entry(annotations, metallb::POOL_OLD));
-    let texts = Haystack::of(key.texts().into_iter().chain(claim.as_ref().map(|claim| &*claim.name)));
     Some(ServiceRow {
         uid: text(meta.uid.as_ref()).into(),
         kind: words.one(kind),
@@ -203,7 +195,6 @@ pub fn service(words: &mut Words, object: &Service, placeholders: &str) -> Optio
         ports: ports(spec).into(),
         created: created(meta),
         deleting: deleting(meta),
-        texts,
         key,
     })
 }

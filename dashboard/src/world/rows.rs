@@ -9,8 +9,6 @@ use api::claim::ClaimPhase;
 use api::{ClaimFamily, Family, Ip, ReclaimPolicy};
 use jiff::Timestamp;
 
-use crate::query::Haystack;
-
 /// Texts that many rows share: namespaces, classes, reasons.
 #[derive(Debug, Default)]
 pub struct Words(HashSet<Arc<str>>);
@@ -170,8 +168,6 @@ pub struct AddressRow {
     pub handoff: Option<Box<HandoffRow>>,
     /// Who had it when, newest first.
     pub history: Box<[PastRow]>,
-    /// What a search by text finds it by: the IP, the names of the object, the class, the claim and the Service.
-    pub texts: Haystack,
 }
 
 /// An `IPAddressClaim`.
@@ -201,8 +197,6 @@ pub struct ClaimRow {
     pub deleting: Option<Timestamp>,
     /// The conditions.
     pub conditions: Box<[ConditionRow]>,
-    /// What a search by text finds it by: its name, its class, and the Services that name it.
-    pub texts: Haystack,
 }
 
 /// An `IPAddressClass`.
@@ -267,8 +261,6 @@ pub struct ServiceRow {
     pub created: Timestamp,
     /// Since when it is being deleted.
     pub deleting: Option<Timestamp>,
-    /// What a search by text finds it by: its name and that of its claim.
-    pub texts: Haystack,
 }
 
 impl ServiceRow {

@@ -7,7 +7,7 @@ use api::conditions::types;
 use serde::Serialize;
 
 use super::World;
-use super::rows::{AddressRow, ConditionRow, Key, ServiceRow};
+use super::rows::{AddressRow, ClassRow, ConditionRow, Key, ServiceRow};
 
 /// Where an address stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -126,6 +126,18 @@ impl AddressRow {
         self.service.as_ref().is_some_and(|holder| {
             holder.key == service.key && holder.uid.as_ref().is_none_or(|uid| *uid == service.uid)
         })
+    }
+}
+
+impl ClassRow {
+    /// What its driver says of it; none before it was judged.
+    pub fn accepted(&self) -> Option<&ConditionRow> {
+        condition(&self.conditions, types::ACCEPTED)
+    }
+
+    /// Whether it draws no new addresses.
+    pub fn is_refused(&self) -> bool {
+        self.accepted().is_some_and(|accepted| !accepted.holds())
     }
 }
 
