@@ -4,7 +4,11 @@ use std::path::PathBuf;
 
 use crate::build;
 use crate::components::Component;
+use crate::options::Options;
 use crate::{Error, Result};
+
+/// What only a network needs.
+const DATA_PLANE: [Component; 2] = [Component::KubeProxy, Component::MetallbSpeaker];
 
 /// Where a component's binary is, building it when neither the user nor the cache has it.
 ///
@@ -17,7 +21,19 @@ pub async fn ensure(component: Component) -> Result<PathBuf> {
 /// Builds whatever is missing for a cluster of the default kind and its charts, so that a later start is quick.
 pub async fn ensure_all() -> Result<()> {
     let rarely_used = [Component::MetallbUnthrottled, Component::Jaeger];
-    for component in Component::ALL.into_iter().filter(|component| !rarely_used.contains(component)) {
+    let wanted = |component: &Component| !rarely_used.contains(component) && !DATA_PLANE.contains(component);
+    for component in Component::ALL.into_iter().filter(wanted) {
+        ensure(component).await?;
+    }
+    Ok(())
+}
+
+/// Builds whatever is missing for a cluster with a [`crate::Network`]: to be done before, as there is no way out of that
+/// network.
+pub async fn ensure_for_network(options: &Options) -> Result<()> {
+    let control_plane =
+        [Component::Etcd, Component::Apiserver, Component::ControllerManager, Component::Helm];
+    for component in control_plane.into_iter().chain([options.balancer()]).chain(DATA_PLANE) {
         ensure(component).await?;
     }
     Ok(())

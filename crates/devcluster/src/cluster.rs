@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::kubeconfig::{self, Credentials, Server};
+use crate::network::Network;
 use crate::options::Options;
 use crate::parts::{ADMIN_KUBECONFIG, AUDIT_LOG, IDENTITIES, Layout, METALLB_NAMESPACE, Part};
 use crate::pki::Pki;
@@ -29,20 +30,27 @@ pub struct Cluster {
     pub(crate) owned: bool,
     pub(crate) admin: kube::Client,
     pub(crate) charts: Option<PathBuf>,
+    pub(crate) network: Option<Network>,
     parts: Mutex<BTreeMap<String, Process>>,
 }
 
 impl Cluster {
     /// Brings up a control plane and waits until it serves. Takes seconds, the very first time as long as the builds.
     pub async fn start(options: Options) -> Result<Self> {
-        let parts = if options.metallb {
-            &[Part::Etcd, Part::Apiserver, Part::ControllerManager, Part::Metallb][..]
-        } else {
-            &[Part::Etcd, Part::Apiserver, Part::ControllerManager][..]
-        };
+        if let Some(network) = &options.network
+            && (options.detached || !network.node().is_mine())
+        {
+            let words = "it cannot be detached, and is started by a thread of Network::runtime".to_owned();
+            return Err(Error::Network { words });
+        }
+        let mut parts = vec![Part::Etcd, Part::Apiserver, Part::ControllerManager];
+        parts.extend(options.metallb.then_some(Part::Metallb));
+        if options.network.is_some() {
+            parts.extend([Part::Speaker, Part::KubeProxy]);
+        }
         let mut tries = 1;
         loop {
-            match Self::try_start(&options, parts).await {
+            match Self::try_start(&options, &parts).await {
                 Err(Error::PortTaken { .. }) if tries < PORT_TRIES => tries += 1,
                 outcome => return outcome,
             }
@@ -69,6 +77,7 @@ impl Cluster {
             owned: false,
             admin,
             charts: None,
+            network: None,
             parts: Mutex::new(parts),
         })
     }
@@ -82,7 +91,8 @@ impl Cluster {
         let mut processes = BTreeMap::new();
         for part in parts {
             let command = layout.command(*part).await?;
-            processes.insert(part.name().to_owned(), Process::new(command, options.detached));
+            let node = options.network.as_ref().map(|network| network.node().clone());
+            processes.insert(part.name().to_owned(), Process::within(node, command, options.detached));
         }
         let balancer = binaries::metallb_folder(options.balancer()).await?;
         let cluster = Self {
@@ -93,6 +103,7 @@ impl Cluster {
             detached: options.detached,
             owned: !options.detached,
             charts: options.charts.clone(),
+            network: options.network.clone(),
             parts: Mutex::new(processes),
         };
         if let Err(error) = cluster.bring_up(options, &balancer).await {
@@ -118,7 +129,12 @@ impl Cluster {
             self.await_service_account("default", "default").await
         };
         tokio::try_join!(balancer, controllers)?;
-        Ok(())
+        if options.network.is_some() { self.bring_up_node().await } else { Ok(()) }
+    }
+
+    /// The network it runs in, if it was given one.
+    pub fn network(&self) -> Option<&Network> {
+        self.network.as_ref()
     }
 
     /// A client with every right.

@@ -11,10 +11,14 @@ pub enum Component {
     Apiserver,
     /// Garbage collector, namespace, service account, quota and endpoint controllers.
     ControllerManager,
+    /// What makes the node's packet filter lead Services to their pods.
+    KubeProxy,
     /// The MetalLB controller, with MetalLB's CRDs beside it.
     MetallbController,
     /// The same, with a client that does not hold itself back.
     MetallbUnthrottled,
+    /// MetalLB's announcer of addresses.
+    MetallbSpeaker,
     /// The chart installer.
     Helm,
     /// The receiver of traces.
@@ -86,6 +90,15 @@ const CONTROLLER_MANAGER: Recipe = Recipe {
     extras: &[],
 };
 
+const KUBE_PROXY: Recipe = Recipe {
+    name: "kube-proxy",
+    package: "k8s.io/kubernetes/cmd/kube-proxy",
+    go_mod: KUBERNETES_MOD,
+    go_sum: KUBERNETES_SUM,
+    ldflags: KUBERNETES_LDFLAGS,
+    extras: &[],
+};
+
 const METALLB_CONTROLLER: Recipe = Recipe {
     name: "metallb-controller",
     package: "go.universe.tf/metallb/controller",
@@ -104,6 +117,13 @@ const METALLB_UNTHROTTLED: Recipe = Recipe {
     name: "metallb-controller-unthrottled",
     go_mod: include_str!("../go/metallb-unthrottled/go.mod"),
     go_sum: include_str!("../go/metallb-unthrottled/go.sum"),
+    ..METALLB_CONTROLLER
+};
+
+const METALLB_SPEAKER: Recipe = Recipe {
+    name: "metallb-speaker",
+    package: "go.universe.tf/metallb/speaker",
+    extras: &[],
     ..METALLB_CONTROLLER
 };
 
@@ -127,12 +147,14 @@ const JAEGER: Recipe = Recipe {
 
 impl Component {
     /// Every component, in the order in which they are best built.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 9] = [
         Self::Etcd,
         Self::Apiserver,
         Self::ControllerManager,
+        Self::KubeProxy,
         Self::MetallbController,
         Self::MetallbUnthrottled,
+        Self::MetallbSpeaker,
         Self::Helm,
         Self::Jaeger,
     ];
@@ -147,8 +169,10 @@ impl Component {
             Self::Etcd => &ETCD,
             Self::Apiserver => &APISERVER,
             Self::ControllerManager => &CONTROLLER_MANAGER,
+            Self::KubeProxy => &KUBE_PROXY,
             Self::MetallbController => &METALLB_CONTROLLER,
             Self::MetallbUnthrottled => &METALLB_UNTHROTTLED,
+            Self::MetallbSpeaker => &METALLB_SPEAKER,
             Self::Helm => &HELM,
             Self::Jaeger => &JAEGER,
         }

@@ -43,6 +43,12 @@ pub enum Error {
         /// What was asked, and what became of it.
         words: String,
     },
+    /// The network of a run could not be made, or not be used so.
+    #[error("the network of the run: {words}")]
+    Network {
+        /// What was wrong, and the way out.
+        words: String,
+    },
     /// Our own controllers could not be built.
     #[error("building address-controller and metallb-iad failed ({status}); what cargo said stands above")]
     Controllers {

@@ -72,7 +72,8 @@ impl Cluster {
     ///
     /// A name may be used again once its process has ended: the new one takes its place.
     pub async fn spawn_controller(&self, spec: ControllerSpec) -> Result<Process> {
-        let process = Process::new(spec.into_command(self.run_dir()), self.detached);
+        let node = self.network.as_ref().map(|network| network.node().clone());
+        let process = Process::within(node, spec.into_command(self.run_dir()), self.detached);
         {
             let mut parts = self.parts();
             if parts.get(process.name()).is_some_and(Process::is_running) {

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::components::Component;
+use crate::network::Network;
 
 /// The address families of the Service network.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -44,6 +45,9 @@ pub struct Options {
     pub apiserver_args: Vec<String>,
     /// A folder of packaged charts, `NAME-VERSION.tgz`, that are installed instead of those of this tree.
     pub charts: Option<PathBuf>,
+    /// A network in which packets flow: everything then runs inside its node, with MetalLB's speaker and kube-proxy, and
+    /// has to be started there ([`Network::runtime`]). Services are IPv4 alone; it cannot be detached.
+    pub network: Option<Network>,
 }
 
 impl Options {
@@ -63,6 +67,7 @@ impl Default for Options {
             metallb_unthrottled: false,
             apiserver_args: Vec::new(),
             charts: None,
+            network: None,
         }
     }
 }

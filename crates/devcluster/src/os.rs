@@ -1,12 +1,16 @@
-//! What the standard library cannot ask of a new process: to end with its parent, or to outlive it.
+//! What the standard library cannot ask of a new process: to end with its parent, to outlive it, or to be in another
+//! network.
 //!
 //! The only unsafe code of the project lives here.
 
 use std::io;
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
+use std::sync::Arc;
 
 use rustix::process::{Signal, getpid, getppid, set_parent_process_death_signal, setsid};
+use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space, unshare_unsafe};
 
 /// Makes the child be killed when the *thread* that spawns it ends; see [`crate::spawner`].
 ///
@@ -45,5 +49,31 @@ pub(crate) fn detach(command: &mut Command) {
             setsid()?;
             Ok(())
         });
+    }
+}
+
+/// Moves the calling thread into a new network namespace with nothing in it.
+#[expect(unsafe_code, reason = "unshare: file descriptors stay shared, only the network is new")]
+pub(crate) fn leave_network() -> io::Result<()> {
+    // SAFETY: `NEWNET` alone; the function is unsafe because of `FILES`.
+    unsafe { unshare_unsafe(UnshareFlags::NEWNET) }?;
+    Ok(())
+}
+
+/// Moves the calling thread into a network namespace.
+pub(crate) fn enter_network(namespace: &OwnedFd) -> io::Result<()> {
+    Ok(move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network))?)
+}
+
+/// Makes the child run in a network namespace.
+#[expect(
+    unsafe_code,
+    reason = "pre_exec: between fork and exec only async-signal-safe system calls are made"
+)]
+pub(crate) fn run_in(command: &mut Command, namespace: &Arc<OwnedFd>) {
+    let namespace = Arc::clone(namespace);
+    // SAFETY: the closure makes one system call; it allocates nothing and takes no lock.
+    unsafe {
+        command.pre_exec(move || enter_network(&namespace));
     }
 }

@@ -1,5 +1,6 @@
 //! The parts of the control plane and how each is run.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 
@@ -8,7 +9,7 @@ use crate::components::Component;
 use crate::options::{Families, Options};
 use crate::pki::Pki;
 use crate::ports::Ports;
-use crate::{Error, Result, binaries};
+use crate::{Error, Result, binaries, network};
 
 /// A process of the control plane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -21,6 +22,10 @@ pub enum Part {
     ControllerManager,
     /// The MetalLB controller.
     Metallb,
+    /// MetalLB's speaker, which announces addresses on a [`crate::Network`].
+    Speaker,
+    /// kube-proxy, which leads packets to pods on a [`crate::Network`].
+    KubeProxy,
 }
 
 impl Part {
@@ -31,6 +36,8 @@ impl Part {
             Self::Apiserver => "apiserver",
             Self::ControllerManager => "controller-manager",
             Self::Metallb => "metallb",
+            Self::Speaker => "speaker",
+            Self::KubeProxy => "kube-proxy",
         }
     }
 }
@@ -77,7 +84,8 @@ pub(crate) struct Layout<'a> {
 
 impl<'a> Layout<'a> {
     pub(crate) fn new(dir: &'a Path, ports: Ports, options: &'a Options) -> Self {
-        let (families, balancer) = (options.families, options.balancer());
+        let families = if options.network.is_some() { Families::Ipv4Only } else { options.families };
+        let balancer = options.balancer();
         Self { dir, ports, families, balancer, apiserver_args: &options.apiserver_args }
     }
 
@@ -98,13 +106,28 @@ impl<'a> Layout<'a> {
             Part::Metallb => {
                 (self.balancer, self.metallb(), format!("http://127.0.0.1:{}/metrics", self.ports.metallb))
             }
+            Part::Speaker => (
+                Component::MetallbSpeaker,
+                self.speaker(),
+                format!("http://127.0.0.1:{SPEAKER_PORT}/metrics"),
+            ),
+            Part::KubeProxy => (
+                Component::KubeProxy,
+                self.kube_proxy(),
+                format!("http://127.0.0.1:{KUBE_PROXY_PORT}/healthz"),
+            ),
         };
+        // Memory is there, cores are few: collect garbage less often than Go would by itself.
+        let mut env: BTreeMap<_, _> =
+            [("HOME".to_owned(), self.path(".")), ("GOGC".to_owned(), "400".to_owned())].into();
+        if part == Part::Speaker {
+            env.insert("METALLB_POD_NAME".to_owned(), network::SPEAKER.to_owned());
+        }
         Ok(CommandSpec {
             name: part.name().into(),
             program: binaries::ensure(component).await?,
             args,
-            // Memory is there, cores are few: collect garbage less often than Go would by itself.
-            env: [("HOME".to_owned(), self.path(".")), ("GOGC".to_owned(), "400".to_owned())].into(),
+            env,
             log: self.dir.join(format!("{part}.log")),
             ready_url: Some(ready_url),
             ready_text: (part == Part::ControllerManager).then(|| CONTROLLERS_READY.into()),
@@ -195,7 +218,37 @@ impl<'a> Layout<'a> {
             format!("-port={}", self.ports.metallb),
         ]
     }
+
+    fn speaker(&self) -> Vec<String> {
+        vec![
+            format!("-kubeconfig={}", self.path(SPEAKER_KUBECONFIG)),
+            format!("-namespace={METALLB_NAMESPACE}"),
+            format!("-node-name={}", network::NODE),
+            "-host=127.0.0.1".into(),
+            format!("-port={SPEAKER_PORT}"),
+        ]
+    }
+
+    fn kube_proxy(&self) -> Vec<String> {
+        vec![
+            format!("--kubeconfig={}", self.path(KUBE_PROXY_KUBECONFIG)),
+            format!("--hostname-override={}", network::NODE),
+            "--proxy-mode=nftables".into(),
+            format!("--cluster-cidr={}", network::PODS),
+            format!("--healthz-bind-address=127.0.0.1:{KUBE_PROXY_PORT}"),
+            "--metrics-bind-address=127.0.0.1:10249".into(),
+            // What is the machine's and not the namespace's is left as it is.
+            "--conntrack-max-per-core=0".into(),
+            "--conntrack-tcp-timeout-established=0s".into(),
+            "--conntrack-tcp-timeout-close-wait=0s".into(),
+        ]
+    }
 }
+
+/// Where the speaker tells its metrics; the namespace has nobody else.
+const SPEAKER_PORT: u16 = 7473;
+/// Where kube-proxy tells how it is.
+const KUBE_PROXY_PORT: u16 = 10256;
 
 /// The kubeconfig of the cluster's administrator, in the run folder.
 pub(crate) const ADMIN_KUBECONFIG: &str = "admin.kubeconfig";
@@ -203,6 +256,10 @@ pub(crate) const ADMIN_KUBECONFIG: &str = "admin.kubeconfig";
 pub(crate) const CONTROLLER_MANAGER_KUBECONFIG: &str = "controller-manager.kubeconfig";
 /// The kubeconfig of MetalLB.
 pub(crate) const METALLB_KUBECONFIG: &str = "metallb.kubeconfig";
+/// The kubeconfig of MetalLB's speaker.
+pub(crate) const SPEAKER_KUBECONFIG: &str = "speaker.kubeconfig";
+/// The kubeconfig of kube-proxy.
+pub(crate) const KUBE_PROXY_KUBECONFIG: &str = "kube-proxy.kubeconfig";
 /// The store's data, in the run folder.
 pub(crate) const ETCD_DATA: &str = "etcd";
 /// The API server's audit log: who asked for what.
@@ -212,7 +269,7 @@ pub(crate) const AUDIT_LOG: &str = "audit.log";
 ///
 /// MetalLB is its own service account, so that its roles hold, of its namespace's group, so that admission policies know it;
 /// by a certificate, which does not run out as tokens do.
-pub(crate) const IDENTITIES: [(&str, &str, Option<&str>); 3] = [
+pub(crate) const IDENTITIES: [(&str, &str, Option<&str>); 5] = [
     (ADMIN_KUBECONFIG, "admin", Some("system:masters")),
     (CONTROLLER_MANAGER_KUBECONFIG, "system:kube-controller-manager", None),
     (
@@ -220,4 +277,10 @@ pub(crate) const IDENTITIES: [(&str, &str, Option<&str>); 3] = [
         "system:serviceaccount:metallb-system:controller",
         Some("system:serviceaccounts:metallb-system"),
     ),
+    (
+        SPEAKER_KUBECONFIG,
+        "system:serviceaccount:metallb-system:speaker",
+        Some("system:serviceaccounts:metallb-system"),
+    ),
+    (KUBE_PROXY_KUBECONFIG, "system:kube-proxy", None),
 ];

@@ -14,6 +14,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use tokio::sync::watch;
 
 use crate::command::CommandSpec;
+use crate::network::Namespace;
 use crate::{Error, Result, os, spawner};
 
 /// How long a process may take to end after SIGTERM, before SIGKILL.
@@ -52,6 +53,7 @@ pub struct Process(Arc<Inner>);
 struct Inner {
     spec: CommandSpec,
     detached: bool,
+    namespace: Option<Namespace>,
     running: Mutex<Option<Running>>,
 }
 
@@ -67,7 +69,12 @@ pub(crate) struct Running {
 
 impl Process {
     pub(crate) fn new(spec: CommandSpec, detached: bool) -> Self {
-        Self(Arc::new(Inner { spec, detached, running: Mutex::new(None) }))
+        Self::within(None, spec, detached)
+    }
+
+    /// A process of a network namespace, or of the one that all of this program are in.
+    pub(crate) fn within(namespace: Option<Namespace>, spec: CommandSpec, detached: bool) -> Self {
+        Self(Arc::new(Inner { spec, detached, namespace, running: Mutex::new(None) }))
     }
 
     /// A process that an earlier run started, if it is still the same one.
@@ -220,6 +227,9 @@ impl Process {
         command.args(&spec.args).env_clear().envs(&spec.env).stdin(Stdio::null()).stdout(log).stderr(errors);
         if let Some(path) = std::env::var_os("PATH") {
             command.env("PATH", path);
+        }
+        if let Some(namespace) = &self.0.namespace {
+            namespace.take(&mut command);
         }
         if self.0.detached {
             os::detach(&mut command);
