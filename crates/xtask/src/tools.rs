@@ -39,17 +39,24 @@ pub enum Tool {
     Jq,
     /// What packs the layers of images where nixpkgs is not.
     Python,
+    /// What makes networks of our own.
+    Ip,
+    /// What kube-proxy leads packets with.
+    Nft,
 }
 
 /// What tests in a browser need besides the control plane.
 pub const BROWSER: &[Tool] = &[Tool::Go, Tool::Node, Tool::Npm, Tool::Chromium];
+
+/// What a network needs in which packets flow.
+pub const NETWORK: &[Tool] = &[Tool::Go, Tool::Ip, Tool::Nft];
 
 /// What the flake is built with by this machine's own tools.
 pub const NIX: &[Tool] = &[Tool::Cc, Tool::Go, Tool::Git, Tool::Nix, Tool::Skopeo, Tool::Jq, Tool::Python];
 
 impl Tool {
     #[cfg(test)]
-    const ALL: [Self; 12] = [
+    const ALL: [Self; 14] = [
         Self::Cc,
         Self::Go,
         Self::Node,
@@ -62,6 +69,8 @@ impl Tool {
         Self::Skopeo,
         Self::Jq,
         Self::Python,
+        Self::Ip,
+        Self::Nft,
     ];
 
     const fn program(self) -> &'static str {
@@ -78,6 +87,8 @@ impl Tool {
             Self::Skopeo => "skopeo",
             Self::Jq => "jq",
             Self::Python => "python3",
+            Self::Ip => "ip",
+            Self::Nft => "nft",
         }
     }
 
@@ -96,6 +107,8 @@ impl Tool {
             Self::Skopeo => &["skopeo"],
             Self::Jq => &["jq"],
             Self::Python => &["python3"],
+            Self::Ip => &["iproute2"],
+            Self::Nft => &["nftables"],
         }
     }
 

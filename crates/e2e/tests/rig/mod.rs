@@ -134,6 +134,11 @@ async fn built() -> Controllers {
     Controllers::build(false).await.unwrap()
 }
 
+/// Builds what rigs need, where what is not there can still be fetched.
+pub async fn prepare() {
+    BUILT.get_or_init(built).await;
+}
+
 impl Rig {
     /// Brings up a control plane, installs both charts and runs the controllers that the setup asks for.
     pub async fn own(setup: Setup) -> Self {

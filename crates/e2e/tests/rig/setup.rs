@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use devcluster::{Controller, Families, Jaeger, Options};
+use devcluster::{Controller, Families, Jaeger, Network, Options};
 
 /// How fast MetalLB's client may ask. Its decisions are the same.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -50,6 +50,8 @@ pub struct Setup {
     pub traces: Option<Traces>,
     /// Further variables of the controllers' environment.
     pub env: Vec<(String, String)>,
+    /// The network it runs in, where packets are to flow.
+    pub network: Option<Network>,
 }
 
 impl Default for Setup {
@@ -67,6 +69,7 @@ impl Default for Setup {
             driver_values: Vec::new(),
             traces: None,
             env: Vec::new(),
+            network: None,
         }
     }
 }
@@ -92,11 +95,13 @@ impl Setup {
         self.env.extend(variables.map(|(name, value)| (name.to_owned(), value.to_owned())));
     }
 
-    pub(super) fn options(&self) -> Options {
+    /// How its control plane is to be.
+    pub fn options(&self) -> Options {
         Options {
             dir: self.dir.clone(),
             families: self.families,
             metallb_unthrottled: self.metallb == Pace::AsItLikes,
+            network: self.network.clone(),
             ..Options::default()
         }
     }

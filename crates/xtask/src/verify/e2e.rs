@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, bail};
 
-use crate::tools::cargo_command;
+use crate::tools::{cargo_command, is_root};
 use crate::workspace;
 
 /// More than these are not bad luck.
@@ -24,15 +24,44 @@ const RAN_OUT: [&str; 2] = ["waited ", "still written at rest"];
 pub fn run() -> anyhow::Result<()> {
     // All begin at once, and the rig says how many work at a time on which control plane: else those that take turns
     // on one of their own stand in the way of all that come after them.
-    run_binary("e2e", &["--test-threads=1000"])
+    run_binary(E2E, &["--test-threads=1000"])
 }
 
 /// Runs those of the dashboard, which take turns by themselves.
 pub fn browser() -> anyhow::Result<()> {
-    run_binary("browser", &[])
+    run_binary(BROWSER, &[])
 }
 
-fn run_binary(binary: &str, args: &[&str]) -> anyhow::Result<()> {
+/// Runs those of packets, which take turns by themselves, and shows what the client saw.
+pub fn dataplane() -> anyhow::Result<()> {
+    run_binary(DATAPLANE, &["--show-output"])
+}
+
+const E2E: Binary = Binary { name: "e2e", makes_networks: false };
+const BROWSER: Binary = Binary { name: "browser", makes_networks: false };
+const DATAPLANE: Binary = Binary { name: "dataplane", makes_networks: true };
+
+/// A test binary.
+struct Binary {
+    name: &'static str,
+    /// Whether it makes networks, which takes root; anybody is that in a user namespace of their own.
+    makes_networks: bool,
+}
+
+impl Binary {
+    fn cargo(&self) -> Command {
+        let cargo = cargo_command();
+        if !self.makes_networks || is_root() {
+            return cargo;
+        }
+        let mut command = Command::new("unshare");
+        command.args(["--user", "--map-root-user"]).arg(cargo.get_program());
+        command
+    }
+}
+
+fn run_binary(binary: Binary, args: &[&str]) -> anyhow::Result<()> {
+    let binary = &binary;
     let (passed, output) = test(binary, args)?;
     if passed {
         return Ok(());
@@ -55,10 +84,10 @@ fn run_binary(binary: &str, args: &[&str]) -> anyhow::Result<()> {
 }
 
 /// Runs a binary with these arguments and shows what it prints; returns whether it passed, and what it printed.
-fn test(binary: &str, args: &[&str]) -> anyhow::Result<(bool, String)> {
+fn test(binary: &Binary, args: &[&str]) -> anyhow::Result<(bool, String)> {
     // Picked by its name out of the whole workspace: see `parts::test`.
-    let mut command: Command = cargo_command();
-    command.args(["test", "--no-fail-fast", "--workspace", "--test", binary, "--"]).args(args);
+    let mut command = binary.cargo();
+    command.args(["test", "--no-fail-fast", "--workspace", "--test", binary.name, "--"]).args(args);
     let mut child = command
         .current_dir(workspace::root())
         .stdout(Stdio::piped())
@@ -116,7 +145,8 @@ impl Kind {
 fn failures(output: &str) -> Vec<Failure> {
     let mut failures: Vec<Failure> = Vec::new();
     let mut panicked = false;
-    for line in output.lines() {
+    // What is shown of tests that passed comes before.
+    for line in output.lines().skip_while(|line| *line != "failures:") {
         let name = line.strip_prefix("---- ").and_then(|rest| rest.strip_suffix(" stdout ----"));
         if let Some(name) = name {
             failures.push(Failure { test: name.to_owned(), kind: Kind::Unexpected });
@@ -140,6 +170,11 @@ running 3 tests
 test a::fine ... ok
 test a::slow ... FAILED
 test b::wrong ... FAILED
+
+successes:
+
+---- a::fine stdout ----
+what the client saw
 
 failures:
 

@@ -1,7 +1,7 @@
 //! The parts of `verify`, in the order they run: the quick ones first.
 
 use super::{deny, e2e, nix};
-use crate::tools::{BROWSER, NIX, Tool, cargo, run_self};
+use crate::tools::{BROWSER, NETWORK, NIX, Tool, cargo, run_self};
 
 /// One part.
 pub struct Part {
@@ -46,6 +46,12 @@ pub const PARTS: &[Part] = &[
         about: "everything together, on a real control plane",
         needs: &[Tool::Go, Tool::Prometheus],
         run: e2e::run,
+    },
+    Part {
+        name: "dataplane",
+        about: "what a client sees of an address across handoffs, with packets",
+        needs: NETWORK,
+        run: e2e::dataplane,
     },
     Part {
         name: "browser",
