@@ -2,6 +2,7 @@
 //! docs/performance.md.
 
 mod binding;
+mod cutover;
 mod dashboard;
 mod decide;
 mod handoff;
@@ -21,6 +22,7 @@ pub(crate) struct Args {
 #[derive(Subcommand)]
 enum What {
     Binding(binding::Args),
+    Cutover(cutover::Args),
     Dashboard(dashboard::Args),
     Decide(decide::Args),
     Handoff(handoff::Args),
@@ -28,8 +30,13 @@ enum What {
 
 impl Args {
     pub(crate) fn run(self) -> Result<()> {
+        if let What::Cutover(args) = self.what {
+            // Brings a runtime of its own, inside its network.
+            return args.run();
+        }
         tokio::runtime::Runtime::new()?.block_on(async {
             match self.what {
+                What::Cutover(args) => args.run(),
                 What::Binding(args) => args.run().await,
                 What::Dashboard(args) => args.run().await,
                 What::Decide(args) => args.run(),
