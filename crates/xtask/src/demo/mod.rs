@@ -3,6 +3,7 @@
 mod scene;
 mod story;
 mod trace;
+mod traffic;
 
 use std::path::PathBuf;
 use std::time::Instant;
@@ -28,10 +29,17 @@ pub(crate) struct Args {
     /// Run Jaeger too, and show the trace of each handoff.
     #[arg(long)]
     pub(crate) trace: bool,
+    /// Show it with packets instead: requests a second by who answers them, while the workload behind the address is rebuilt.
+    /// Needs root, or `unshare --user --map-root-user` before it.
+    #[arg(long, conflicts_with = "trace")]
+    pub(crate) traffic: bool,
 }
 
 impl Args {
     pub(crate) fn run(self) -> Result<()> {
+        if self.traffic {
+            return traffic::run(&self);
+        }
         tokio::runtime::Runtime::new()?.block_on(self.tell())
     }
 

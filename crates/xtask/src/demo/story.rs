@@ -78,7 +78,7 @@ pub(crate) async fn tell(scene: &mut Scene) -> Result<()> {
     Ok(())
 }
 
-fn step(number: u8, what: &str) {
+pub(super) fn step(number: u8, what: &str) {
     println!("{number}. {what}");
 }
 

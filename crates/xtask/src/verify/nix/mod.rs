@@ -83,7 +83,8 @@ pub fn run() -> Result<()> {
     for program in PROGRAMS {
         all.wrap(program, &binaries)?;
     }
-    demo::Args { exit: true, binaries: Some(binaries), charts: Some(release), trace: false }.run()
+    demo::Args { exit: true, binaries: Some(binaries), charts: Some(release), trace: false, traffic: false }
+        .run()
 }
 
 /// Looks at every image, runs its programs, and returns the one that has all.
