@@ -23,6 +23,12 @@ pub(super) struct Args {
     /// Take MetalLB as it is, with a client that asks for at most 20 changes a second (until v0.15).
     #[arg(long)]
     throttled: bool,
+    /// Let another Service change 20 times a second meanwhile, so that kube-proxy syncs as often as it can.
+    #[arg(long)]
+    busy: bool,
+    /// Run the controllers of this folder, each by its name, and build none.
+    #[arg(long, value_name = "FOLDER")]
+    binaries: Option<std::path::PathBuf>,
     /// The folder for the logs of every part; a temporary one without it.
     #[arg(long, value_name = "DIR")]
     dir: Option<std::path::PathBuf>,
@@ -48,7 +54,10 @@ impl Args {
         // From inside nothing can be fetched.
         let controllers = tokio::runtime::Runtime::new()?.block_on(async {
             binaries::ensure_for_network(&options).await?;
-            Controllers::build(true).await
+            match &self.binaries {
+                Some(folder) => Ok(Controllers::of_folder(folder)),
+                None => Controllers::build(true).await,
+            }
         })?;
         let network = Network::create()?;
         let options = Options { network: Some(network.clone()), ..options };
@@ -60,6 +69,9 @@ impl Args {
         cluster.install_charts(&[], &[]).await?;
         cluster.run_controller(controllers, Controller::Core, RunOptions::default()).await?;
         let mut scene = Scene::set(&cluster, network).await?;
+        if self.busy {
+            scene::keep_busy(&cluster).await?;
+        }
         let mut driver: Option<(Process, &str)> = None;
         for (name, handoff, flip) in PARTS {
             if driver.as_ref().map(|(_, handoff)| *handoff) != handoff {
@@ -93,6 +105,7 @@ impl Args {
             "bench": "cutover",
             "way": name,
             "metallb": if self.throttled { "v0.15.2 as released" } else { "v0.15.2, client not held back" },
+            "busy": self.busy,
             "runs": self.runs,
             "runs_without_outage": outages.iter().filter(|outage| outage.is_zero()).count(),
             "outage_ms": spread(outages),

@@ -22,6 +22,8 @@ const CLAIM_NAME: &str = "web-ip";
 const PINNED: &str = "203.0.113.14";
 /// How long the control plane is left alone before a Service takes over: longer than a sync of kube-proxy.
 const REST: Duration = Duration::from_millis(1200);
+/// How often the Service changes that keeps kube-proxy busy.
+const CHANGES_EVERY: Duration = Duration::from_millis(50);
 /// How long anything may take.
 const WITHIN: Duration = Duration::from_secs(120);
 
@@ -200,4 +202,23 @@ fn between(timeline: &[Holders], from: usize, to: usize) -> Result<Duration> {
     let has = timeline.iter().filter(|holders| holders.at >= lost.at);
     let has = has.into_iter().find(|holders| holders.services.contains(&to)).context("nobody took over")?;
     Ok(has.at.duration_since(lost.at))
+}
+
+/// Changes a Service that has nothing to do with anything again and again, until the program ends.
+pub(super) async fn keep_busy(cluster: &Cluster) -> Result<()> {
+    let services: Api<Service> = Api::namespaced(cluster.admin(), TENANT);
+    let service = json!({ "metadata": { "name": "busy" }, "spec": { "ports": [{ "port": 8000 }] } });
+    services.create(&PostParams::default(), &serde_json::from_value(service)?).await?;
+    tokio::spawn(async move {
+        let mut ticks = tokio::time::interval(CHANGES_EVERY);
+        for port in (8000..9000).cycle() {
+            ticks.tick().await;
+            let patch = json!({ "spec": { "ports": [{ "port": port }] } });
+            let patched = services.patch("busy", &PatchParams::default(), &Patch::Merge(patch)).await;
+            if let Err(error) = patched {
+                eprintln!("the Service that is to change did not: {error}");
+            }
+        }
+    });
+    Ok(())
 }
