@@ -88,7 +88,7 @@ impl Digest {
         digest.handoffs = handoffs.into_iter().map(|(_, name)| Arc::clone(name)).collect();
         digest.totals.classes = world.classes().count();
         digest.totals.services =
-            world.services().filter(|row| !row.placeholder && scope.sees(&row.key.namespace)).count();
+            world.workloads().filter(|row| scope.is_all() || scope.sees(&row.key.namespace)).count();
         let mut waiting: Vec<(Timestamp, &Key, Option<&Arc<str>>)> = Vec::new();
         for row in world.claims().filter(|row| scope.sees(&row.key.namespace)) {
             digest.totals.claims += 1;

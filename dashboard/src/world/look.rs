@@ -36,9 +36,19 @@ impl World {
 
     /// The addresses from one IP to another, both included.
     pub fn addresses_between(&self, first: Ip, last: Ip) -> impl Iterator<Item = &Arc<AddressRow>> {
+        self.between(first, last).map(|(_, row)| row)
+    }
+
+    /// The IPs of those addresses, in order.
+    pub fn ips_between(&self, first: Ip, last: Ip) -> impl Iterator<Item = Ip> {
+        self.between(first, last).map(|(ip, _)| ip)
+    }
+
+    /// No row is looked at: that is waiting for memory, most of the time.
+    fn between(&self, first: Ip, last: Ip) -> impl Iterator<Item = (Ip, &Arc<AddressRow>)> {
         let from = (Some(first), Arc::clone(&self.nothing));
-        let rows = self.by_ip.range(from..).map(|(_, row)| row);
-        rows.take_while(move |row| row.ip.is_some_and(|ip| ip <= last))
+        let rows = self.by_ip.range(from..);
+        rows.map_while(move |((ip, _), row)| Some((ip.filter(|ip| *ip <= last)?, row)))
     }
 
     /// The IPs from one to another that Services show, with those Services.
@@ -124,12 +134,14 @@ impl World {
         self.services.values()
     }
 
-    /// The same without placeholders. Rows of other namespaces than theirs are not looked at.
+    /// The same without placeholders. No placeholder is walked past: there are as many as there are others.
     pub fn workloads(&self) -> impl Iterator<Item = &Arc<ServiceRow>> {
-        let others = |(key, row): &(&Key, &Arc<ServiceRow>)| {
-            !self.is_placeholder_namespace(&key.namespace) || !row.placeholder
-        };
-        self.services.iter().filter(others).map(|(_, row)| row)
+        let first = Key::new(self.placeholders.as_str(), "");
+        // No name comes between a text and the same with this behind it.
+        let after = Key::new(format!("{}\0", self.placeholders), "");
+        let strangers = self.strangers.iter().filter_map(|key| self.services.get(key));
+        let before = self.services.range(..first).map(|(_, row)| row);
+        before.chain(strangers).chain(self.services.range(after..).map(|(_, row)| row))
     }
 
     /// The Services that a search by a part of a text finds, placeholders among them, in no order.

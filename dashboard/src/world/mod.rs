@@ -12,7 +12,7 @@ mod rows;
 mod shelf;
 mod verdict;
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use api::Ip;
@@ -66,6 +66,8 @@ pub struct World {
     by_ip: BTreeMap<(Option<Ip>, Arc<str>), Arc<AddressRow>>,
     claims: BTreeMap<Key, Arc<ClaimRow>>,
     services: BTreeMap<Key, Arc<ServiceRow>>,
+    /// Services in the namespace of placeholders that are none.
+    strangers: BTreeSet<Key>,
     on_ip: BTreeMap<Ip, Vec<Arc<ServiceRow>>>,
     ties: HashMap<Key, Ties>,
     classes: BTreeMap<Arc<str>, Arc<ClassRow>>,
@@ -325,6 +327,7 @@ impl World {
         }
         if let Some(old) = old {
             self.services.remove(key);
+            self.strangers.remove(key);
             for ip in old.ingress.iter().chain(&old.external) {
                 if let Some(rows) = self.on_ip.get_mut(ip) {
                     rows.retain(|row| row.key != *key);
@@ -351,6 +354,9 @@ impl World {
                 self.tie_service(claim, &key, true);
             }
             self.service_texts.put(&key, row.texts(), &row);
+            if *key.namespace == *self.placeholders && !row.placeholder {
+                self.strangers.insert(key.clone());
+            }
             self.services.insert(key, row);
         } else {
             self.service_texts.remove(key);

@@ -33,7 +33,7 @@ fn text(value: Option<&String>) -> &str {
 }
 
 fn key(words: &mut Words, meta: &ObjectMeta) -> Key {
-    Key::new(words.one(text(meta.namespace.as_ref())), text(meta.name.as_ref()))
+    Key::new(words.one(text(meta.namespace.as_ref())), words.one(text(meta.name.as_ref())))
 }
 
 fn entry<'a>(map: Option<&'a BTreeMap<String, String>>, name: &str) -> Option<&'a str> {
@@ -60,12 +60,12 @@ pub fn address(words: &mut Words, object: &IPAddress) -> AddressRow {
     let (meta, spec) = (&object.metadata, &object.spec);
     let status = object.status.as_ref();
     let claim = spec.claim_ref.as_ref().map(|claim| BoundTo {
-        key: Key::new(words.one(&claim.namespace), claim.name.as_str()),
-        uid: claim.uid().map(Into::into),
+        key: Key::new(words.one(&claim.namespace), words.one(&claim.name)),
+        uid: claim.uid().map(|uid| words.one(uid)),
     });
     let service = object.associated_to().map(|to| HeldBy {
-        key: Key::new(words.one(&to.namespace), to.name.as_str()),
-        uid: to.uid.as_deref().filter(|uid| !uid.is_empty()).map(Into::into),
+        key: Key::new(words.one(&to.namespace), words.one(&to.name)),
+        uid: to.uid.as_deref().filter(|uid| !uid.is_empty()).map(|uid| words.one(uid)),
     });
     let handoff = status.and_then(|status| status.last_handoff.as_ref()).map(|handoff| {
         Box::new(HandoffRow {
@@ -81,8 +81,8 @@ pub fn address(words: &mut Words, object: &IPAddress) -> AddressRow {
     });
     let past = status.map_or(&[][..], |status| &status.association_history);
     let history = past.iter().map(|past| PastRow {
-        service: Key::new(words.one(&past.namespace), past.name.as_str()),
-        uid: past.uid.as_str().into(),
+        service: Key::new(words.one(&past.namespace), words.one(&past.name)),
+        uid: words.one(&past.uid),
         since: past.since.0,
         until: past.until.as_ref().map(|at| at.0),
     });
@@ -114,7 +114,7 @@ pub fn claim(words: &mut Words, object: &IPAddressClaim) -> ClaimRow {
     let status = object.status.as_ref();
     let annotations = meta.annotations.as_ref();
     ClaimRow {
-        uid: text(meta.uid.as_ref()).into(),
+        uid: words.one(text(meta.uid.as_ref())),
         asked_class: spec.class_name.as_deref().map(|class| words.one(class)),
         class: status.and_then(|status| status.class_name.as_deref()).map(|class| words.one(class)),
         family: spec.family,
@@ -159,7 +159,7 @@ pub fn service(words: &mut Words, object: &Service, placeholders: &str) -> Optio
     let annotations = meta.annotations.as_ref();
     let key = key(words, meta);
     let named = entry(annotations, CLAIM).map(str::trim).filter(|name| !name.is_empty());
-    let claim = named.map(|name| Key::new(Arc::clone(&key.namespace), name));
+    let claim = named.map(|name| Key::new(Arc::clone(&key.namespace), words.one(name)));
     let status = object.status.as_ref().and_then(|status| status.load_balancer.as_ref());
     let shown: Vec<_> = status.and_then(|status| status.ingress.as_ref()).into_iter().flatten().collect();
     let ingress = ips(shown.iter().filter_map(|entry| entry.ip.as_deref()));
@@ -180,7 +180,7 @@ pub fn service(words: &mut Words, object: &Service, placeholders: &str) -> Optio
         &*key.namespace == placeholders && (is_true(meta.labels.as_ref(), driver::PLACEHOLDER) || looks_so());
     let pool = entry(annotations, metallb::POOL).or_else(|| entry(annotations, metallb::POOL_OLD));
     Some(ServiceRow {
-        uid: text(meta.uid.as_ref()).into(),
+        uid: words.one(text(meta.uid.as_ref())),
         kind: words.one(kind),
         lb_class: spec.load_balancer_class.as_deref().map(|class| words.one(class)),
         claim,

@@ -9,24 +9,36 @@ use api::claim::ClaimPhase;
 use api::{ClaimFamily, Family, Ip, ReclaimPolicy};
 use jiff::Timestamp;
 
-/// Texts that many rows share: namespaces, classes, reasons.
+/// Fewer words than these are not worth sweeping.
+const FEW_WORDS: usize = 1_024;
+
+/// Texts that several rows have: namespaces, classes, reasons, and what an address says of its claim and its Service.
+/// Each is in memory once: two that are the same are at the same place, which is told without reading them.
 #[derive(Debug, Default)]
-pub struct Words(HashSet<Arc<str>>);
+pub struct Words {
+    all: HashSet<Arc<str>>,
+    /// So many are worth a look at which of them nobody has any more.
+    many: usize,
+}
 
 impl Words {
     /// The one copy of a text.
     pub fn one(&mut self, text: &str) -> Arc<str> {
-        if let Some(known) = self.0.get(text) {
+        if let Some(known) = self.all.get(text) {
             return Arc::clone(known);
         }
+        if self.all.len() > self.many {
+            self.sweep();
+        }
         let new: Arc<str> = text.into();
-        self.0.insert(Arc::clone(&new));
+        self.all.insert(Arc::clone(&new));
         new
     }
 
     /// Forgets the texts that no row has any more.
     pub fn sweep(&mut self) {
-        self.0.retain(|word| Arc::strong_count(word) > 1);
+        self.all.retain(|word| Arc::strong_count(word) > 1);
+        self.many = 2 * self.all.len() + FEW_WORDS;
     }
 }
 
@@ -85,7 +97,7 @@ pub struct BoundTo {
     /// Namespace and name.
     pub key: Key,
     /// Its uid; without one, the address waits for a claim of that name.
-    pub uid: Option<Box<str>>,
+    pub uid: Option<Arc<str>>,
 }
 
 /// The workload that the ledger says has an address.
@@ -94,7 +106,7 @@ pub struct HeldBy {
     /// Namespace and name of the Service.
     pub key: Key,
     /// Its uid; the Go implementation wrote none.
-    pub uid: Option<Box<str>>,
+    pub uid: Option<Arc<str>>,
 }
 
 /// The last change of hands of an address.
@@ -124,7 +136,7 @@ pub struct PastRow {
     /// The Service that had it.
     pub service: Key,
     /// Its uid.
-    pub uid: Box<str>,
+    pub uid: Arc<str>,
     /// From when.
     pub since: Timestamp,
     /// Until when; none while it has it.
@@ -176,7 +188,7 @@ pub struct ClaimRow {
     /// Namespace and name.
     pub key: Key,
     /// The object's uid.
-    pub uid: Box<str>,
+    pub uid: Arc<str>,
     /// `spec.className`.
     pub asked_class: Option<Arc<str>>,
     /// `status.className`.
@@ -232,7 +244,7 @@ pub struct ServiceRow {
     /// Namespace and name.
     pub key: Key,
     /// The object's uid.
-    pub uid: Box<str>,
+    pub uid: Arc<str>,
     /// `spec.type`.
     pub kind: Arc<str>,
     /// `spec.loadBalancerClass`.

@@ -72,9 +72,10 @@ fn of_pool(world: &World, pool: &PoolRow, family: Option<Family>, within: Option
 }
 
 fn of_range(world: &World, pool: &PoolRow, first: Ip, last: Ip, gaps: &mut Vec<Gap>) {
-    let mut taken: Vec<Ip> = world.addresses_between(first, last).filter_map(|row| row.ip).collect();
+    let mut taken: Vec<Ip> = world.ips_between(first, last).collect();
     taken.extend(world.shown_between(first, last).map(|(ip, _)| ip));
-    taken.sort_unstable();
+    // Two sorted rows in one: what keeps the order of equals finds them, and merges.
+    taken.sort();
     taken.dedup();
     let mut next = Some(first);
     for ip in taken {
