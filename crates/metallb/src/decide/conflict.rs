@@ -11,6 +11,7 @@ use api::conditions::types;
 use api::wellknown::CLAIM;
 use api::{ClaimKey, IPAddress, Ip};
 use k8s_openapi::api::core::v1::Service;
+use plan::trace::Operation;
 use plan::{Action, Event, Moment, Object, Plan, Ref};
 
 use super::ledger::Edit;
@@ -80,8 +81,14 @@ pub(super) fn judge(index: &Index, unit: &Unit, address: &Arc<IPAddress>, moment
     let offenders = offenders(index, unit, address);
     let lost = is_lost(index, unit, address);
     let object = Object::Address(Arc::clone(address));
-    for offender in &offenders {
-        accuse(unit, &object, offender, ip, plan);
+    // Another write of this plan has the status: the phase follows in the next pass, which that write causes.
+    let waits = writes_status(plan, address);
+    // Nobody is accused before the phase says so: only then does the conflict have a beginning, and so a trace.
+    if !offenders.is_empty() && (!waits || address.phase() == AddressPhase::Conflict) {
+        let operation = trace::conflict(index, address, moment.now);
+        for offender in &offenders {
+            accuse(unit, &object, offender, ip, operation.as_ref(), plan);
+        }
     }
     if offenders.is_empty() && lost {
         let note = format!(
@@ -89,8 +96,7 @@ pub(super) fn judge(index: &Index, unit: &Unit, address: &Arc<IPAddress>, moment
         );
         plan.standing.push(Event::warning(&object, "AddressLost", "Hold", note));
     }
-    // Another write of this plan has the status: the phase follows in the next pass, which that write causes.
-    if writes_status(plan, address) {
+    if waits {
         return;
     }
     let phase = match (offenders.is_empty(), lost) {
@@ -121,7 +127,7 @@ pub(super) fn judge(index: &Index, unit: &Unit, address: &Arc<IPAddress>, moment
         _ => return,
     };
     let tail = if reason == "ConflictResolved" { "any more" } else { "again" };
-    let operation = trace::conflict(index, address);
+    let operation = trace::conflict(index, address, moment.now);
     let event = Event::normal(&object, reason, "Hold", format!("{words} {ip} {tail}"));
     plan.push(Action::Emit(event.traced(operation.as_ref())));
     plan.actions.extend(operation.map(|ours| trace::end_of_conflict(&ours, address, moment.now)));
@@ -145,11 +151,18 @@ fn writes_status(plan: &Plan, address: &IPAddress) -> bool {
 }
 
 /// The address's event names the offender in full; the Service's names the claim only to its own namespace.
-fn accuse(unit: &Unit, address: &Object, offender: &Arc<Service>, ip: Ip, plan: &mut Plan) {
+fn accuse(
+    unit: &Unit,
+    address: &Object,
+    offender: &Arc<Service>,
+    ip: Ip,
+    operation: Option<&Operation>,
+    plan: &mut Plan,
+) {
     let name = View::key(&**offender);
     let how = if offender.ingress().contains(&ip) { "has" } else { "names in spec.externalIPs" };
     let note = format!("Service {name} {how} {ip}, which this address reserves; take it off that Service");
-    plan.standing.push(Event::warning(address, "AddressConflict", "Hold", note));
+    plan.standing.push(Event::warning(address, "AddressConflict", "Hold", note).traced(operation));
     let claim = unit.key.as_ref().filter(|claim| claim.namespace == name.namespace);
     let note = match (claim, way_out(offender, ip)) {
         (Some(ClaimKey { name: claim, .. }), undo) => {
@@ -159,12 +172,8 @@ fn accuse(unit: &Unit, address: &Object, offender: &Arc<Service>, ip: Ip, plan: 
         }
         (None, undo) => format!("{ip} is reserved for somebody else; {undo}"),
     };
-    plan.standing.push(Event::warning(
-        &Object::Service(Arc::clone(offender)),
-        "AddressConflict",
-        "Hold",
-        note,
-    ));
+    let offender = Object::Service(Arc::clone(offender));
+    plan.standing.push(Event::warning(&offender, "AddressConflict", "Hold", note).traced(operation));
 }
 
 /// What the owner of the Service is to undo.

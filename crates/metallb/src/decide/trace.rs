@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use api::address::{AddressPhase, Handoff};
+use api::address::Handoff;
 use api::conditions::{find, types};
 use api::wellknown::TRACEPARENT;
 use api::{IPAddress, IPAddressClaim};
@@ -134,9 +134,10 @@ pub(super) fn of_reservation(claim: &IPAddressClaim, class: &str, ip: Option<Str
     about
 }
 
-/// A conflict that is over.
-pub(super) fn conflict(index: &Index, address: &Arc<IPAddress>) -> Option<Operation> {
-    let since = conflict_since(address)?.as_second().to_string();
+/// A conflict that goes on or is over, or that begins at this moment.
+pub(super) fn conflict(index: &Index, address: &IPAddress, now: Timestamp) -> Option<Operation> {
+    index.sampler?;
+    let since = conflict_since(address).unwrap_or(now).as_second().to_string();
     let uid = address.metadata.uid.as_deref()?;
     Operation::begin(index.sampler, "address.conflict", &[uid, &since], None)
 }
@@ -148,9 +149,8 @@ pub(super) fn end_of_conflict(operation: &Operation, address: &Arc<IPAddress>, n
 }
 
 fn conflict_since(address: &IPAddress) -> Option<Timestamp> {
-    let conditions =
-        &address.status.as_ref().filter(|_| address.phase() == AddressPhase::Conflict)?.conditions;
-    Some(find(conditions, types::CONFLICT)?.last_transition_time.0)
+    let condition = find(&address.status.as_ref()?.conditions, types::CONFLICT)?;
+    (condition.status == "True").then_some(condition.last_transition_time.0)
 }
 
 /// When the ledger recorded who has the address; a gap that is opened later does not change it.

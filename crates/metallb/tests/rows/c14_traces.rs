@@ -203,6 +203,11 @@ fn c14_a_conflict_is_one_trace() {
     assert_eq!((span.name, span.parent), ("address.conflict", None));
     let Timing::Whole { since, until: None } = span.timing else { panic!("{span:?}") };
     assert!(world.server.now().duration_since(since).as_secs() >= 60);
+    let trace = Some(span.context.trace);
     let told = world.told.iter().find(|event| event.reason == "ConflictResolved").unwrap();
-    assert_eq!(told.trace, Some(span.context.trace));
+    assert_eq!(told.trace, trace);
+    // Those about the address and about the thief, whenever they were told.
+    let accusations: Vec<_> = world.told.iter().filter(|event| event.reason == "AddressConflict").collect();
+    assert_eq!(accusations.len(), 2, "{accusations:#?}");
+    assert!(accusations.iter().all(|event| event.trace == trace), "{accusations:#?}");
 }

@@ -34,9 +34,11 @@ impl Operation {
         subject: &[&str],
         user: Option<Context>,
     ) -> Option<Self> {
+        // Asked first: without one, not even an id is made.
+        let sampler = sampler?;
         let above = user.filter(|user| user.sampled);
         let trace = above.map_or_else(|| TraceId::of(&words(name, subject)), |user| user.trace);
-        let wanted = sampler?.admits(trace, above.map(|user| user.sampled));
+        let wanted = sampler.admits(trace, above.map(|user| user.sampled));
         wanted.then(|| Self::resume(trace, name, subject, user))
     }
 
