@@ -16,6 +16,9 @@ pub struct Args {
     /// Where /metrics is served; "0" turns it off.
     #[arg(long, env = "METRICS_BIND_ADDRESS", value_name = "ADDRESS", default_value = ":8081")]
     pub metrics_bind_address: String,
+    /// Who may read them.
+    #[command(flatten)]
+    pub metrics_security: runtime::args::MetricsSecurity,
     /// The path under which the pages are reached, where a proxy puts them under one: "/addresses".
     #[arg(long, env = "BASE_PATH", value_name = "PATH", default_value = "", value_parser = base_path)]
     pub base_path: String,

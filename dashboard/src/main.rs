@@ -10,6 +10,7 @@ use dashboard::auth::{AuthMode, Gate};
 use dashboard::web::{self, App};
 use dashboard::world::World;
 use dashboard::{Live, auth, follow};
+use runtime::secure::{self, Door};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -34,6 +35,7 @@ async fn alive(args: Args, stop: CancellationToken) -> Result<(), Box<dyn Error>
     );
 
     let metrics = runtime::listen("--metrics-bind-address", &args.metrics_bind_address).await?;
+    let door = Door::of(&args.metrics_security, &client).await?;
 
     // Ends with this function: what is left in it is aborted.
     let mut background = JoinSet::new();
@@ -49,7 +51,7 @@ async fn alive(args: Args, stop: CancellationToken) -> Result<(), Box<dyn Error>
     if let Some(listener) = metrics {
         let router = web::metrics(&app, requests);
         background.spawn(async move {
-            if let Err(error) = web::serve(listener, router).await {
+            if let Err(error) = secure::serve(listener, router, door).await {
                 tracing::error!("the metrics are not served any more: {error}");
             }
         });

@@ -10,6 +10,7 @@ use axum::routing::get;
 use tokio::net::TcpListener;
 
 use crate::caches::Caches;
+use crate::secure::{self, Door};
 
 /// The kind of what is answered under `/metrics`.
 pub const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -39,25 +40,27 @@ pub(crate) async fn probes(
         }
     };
     let router = Router::new().route("/healthz", get(async || "ok")).route("/readyz", get(ready));
-    serve("--health-probe-bind-address", address, router).await
+    serve("--health-probe-bind-address", address, router, None).await
 }
 
-/// Serves the metrics: what `text` says.
+/// Serves the metrics: what `text` says, to everybody or to whom a door lets in.
 pub(crate) async fn metrics(
     address: &str,
+    door: Option<Door>,
     text: Arc<dyn Fn() -> String + Send + Sync>,
 ) -> Result<impl Future<Output = ()> + Send + use<>, ListenError> {
     let text = move || {
         let text = text();
         async move { ([(header::CONTENT_TYPE, OPENMETRICS)], text) }
     };
-    serve("--metrics-bind-address", address, Router::new().route("/metrics", get(text))).await
+    serve("--metrics-bind-address", address, Router::new().route("/metrics", get(text)), door).await
 }
 
 async fn serve(
     flag: &'static str,
     address: &str,
     router: Router,
+    door: Option<Door>,
 ) -> Result<impl Future<Output = ()> + Send + use<>, ListenError> {
     let listener = listen(flag, address).await?;
     if let Some(listener) = &listener {
@@ -65,7 +68,7 @@ async fn serve(
     }
     Ok(async move {
         let Some(listener) = listener else { return std::future::pending().await };
-        if let Err(error) = axum::serve(listener, router).await {
+        if let Err(error) = secure::serve(listener, router, door).await {
             tracing::error!(flag, "stopped serving: {error}");
         }
     })
@@ -106,7 +109,7 @@ mod tests {
         assert!(bind("127.0.0.1:0").await.unwrap().is_some());
         let taken = bind("127.0.0.1:0").await.unwrap().unwrap();
         let address = taken.local_addr().unwrap().to_string();
-        let error = metrics(&address, Arc::new(String::new)).await.err().unwrap().to_string();
+        let error = metrics(&address, None, Arc::new(String::new)).await.err().unwrap().to_string();
         assert!(error.contains("--metrics-bind-address") && error.contains(&address), "{error}");
     }
 }

@@ -25,6 +25,20 @@ pub struct Logs {
     pub log_level: String,
 }
 
+/// Who may read the metrics.
+#[derive(Args, Clone, Debug, Default)]
+pub struct MetricsSecurity {
+    /// Serve /metrics by HTTPS only, and only to who brings a token of the cluster and may get the path /metrics.
+    #[arg(
+        long, env = "METRICS_SECURE", value_name = "BOOL", action = ArgAction::Set,
+        num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true"
+    )]
+    pub metrics_secure: bool,
+    /// The folder with tls.crt and tls.key for --metrics-secure; without it, a certificate is made at each start.
+    #[arg(long, env = "METRICS_CERT_PATH", value_name = "FOLDER")]
+    pub metrics_cert_path: Option<PathBuf>,
+}
+
 /// The flags that both controllers have.
 #[derive(Args, Clone, Debug)]
 pub struct Common {
@@ -37,6 +51,9 @@ pub struct Common {
     /// Where /metrics is served; "0" turns it off.
     #[arg(long, env = "METRICS_BIND_ADDRESS", value_name = "ADDRESS", default_value = ":8080")]
     pub metrics_bind_address: String,
+    /// Who may read them.
+    #[command(flatten)]
+    pub metrics_security: MetricsSecurity,
     /// Where /healthz and /readyz are served; "0" turns them off.
     #[arg(long, env = "HEALTH_PROBE_BIND_ADDRESS", value_name = "ADDRESS", default_value = ":8081")]
     pub health_probe_bind_address: String,

@@ -12,6 +12,7 @@
 mod admin;
 mod apply;
 pub mod args;
+pub mod auth;
 mod caches;
 mod events;
 mod explain;
@@ -25,6 +26,7 @@ mod metrics;
 mod once;
 mod queue;
 mod run;
+pub mod secure;
 mod setup;
 mod start;
 pub mod trace;

@@ -18,6 +18,7 @@ use crate::events::{Standing, Writer};
 use crate::leader::{Elector, Ended, Leadership};
 use crate::metrics::Metrics;
 use crate::queue::{After, Queue};
+use crate::secure::{CertificateError, Door};
 use crate::{Feed, Settings};
 
 /// How long plans in flight may take to end when the process is to stop.
@@ -32,6 +33,9 @@ pub enum RunError {
     /// An address for metrics or probes is taken.
     #[error(transparent)]
     Listen(#[from] ListenError),
+    /// The certificate of the metrics cannot be used.
+    #[error(transparent)]
+    Certificate(#[from] CertificateError),
     /// Another process leads now, or may.
     #[error(
         "lost lease {namespace}/{lease}: {why}; the process ends, and stands by when it is started again"
@@ -66,7 +70,8 @@ pub async fn run<B: Brain>(brain: B, feeds: Vec<Feed>, settings: Settings) -> Re
     let leadership = if settings.leader_elect { Leadership::none() } else { Leadership::always() };
     let engine = Arc::new(Engine::new(brain, &settings, &leadership, &metrics, Arc::clone(&caches)));
     let scraped = Arc::clone(&engine);
-    let pages = admin::metrics(&settings.metrics_address, Arc::new(move || scraped.page())).await?;
+    let door = Door::of(&settings.metrics_security, &settings.client).await?;
+    let pages = admin::metrics(&settings.metrics_address, door, Arc::new(move || scraped.page())).await?;
     if !settings.leader_elect {
         metrics.leads(settings.controller, true);
     }

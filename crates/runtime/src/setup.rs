@@ -8,7 +8,7 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use tokio_util::sync::CancellationToken;
 
-use crate::args::{Admin, Common};
+use crate::args::{Admin, Common, MetricsSecurity};
 use crate::metrics::Requests;
 use crate::trace::Traces;
 
@@ -55,6 +55,8 @@ pub struct Settings {
     pub leader_elect: bool,
     /// Where to serve the metrics; `0` or empty: nowhere.
     pub metrics_address: String,
+    /// To whom.
+    pub metrics_security: MetricsSecurity,
     /// Where to serve the probes; `0` or empty: nowhere.
     pub probe_address: String,
     /// How many keys are worked on at the same time.
@@ -85,6 +87,7 @@ impl Settings {
             instance: args.pod_name.clone().filter(|name| !name.is_empty()).unwrap_or_else(host_name),
             leader_elect: args.leader_elect,
             metrics_address: args.metrics_bind_address.clone(),
+            metrics_security: args.metrics_security.clone(),
             probe_address: args.health_probe_bind_address.clone(),
             workers: usize::from(args.workers),
             traces: Traces::default(),

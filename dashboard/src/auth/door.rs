@@ -10,9 +10,9 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Redirect, Response};
 use form_urlencoded::byte_serialize;
 use futures::StreamExt as _;
+use runtime::auth::{Denied, bearer};
 
 use super::gate::Gate;
-use super::review::Denied;
 use super::session::{LASTS, Sessions};
 use crate::Visitor;
 use crate::web::{App, Format, refuse};
@@ -144,11 +144,9 @@ fn form(request: &Request) -> Format {
 
 /// The token that a request brings, or its session.
 fn key(headers: &HeaderMap) -> Option<Key> {
-    if let Some(given) = headers.get(header::AUTHORIZATION) {
+    if headers.contains_key(header::AUTHORIZATION) {
         // One that is no bearer's lets nobody in, whatever the cookie says.
-        let given = given.to_str().unwrap_or_default();
-        let token = given.split_once(' ').filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
-        return token.map(|(_, token)| Key::Token(token.trim().to_owned()));
+        return bearer(headers).map(|token| Key::Token(token.to_owned()));
     }
     session(headers).map(Key::Session)
 }

@@ -5,9 +5,9 @@ use axum::body::to_bytes;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Redirect, Response};
+use runtime::auth::Denied;
 
 use super::door::{Door, session, unavailable};
-use super::review::Denied;
 use crate::web::{Format, Shell, refuse};
 
 /// A form longer than this holds no token.

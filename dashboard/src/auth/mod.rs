@@ -21,7 +21,6 @@ use crate::web::App;
 use crate::{Scope, Visitor};
 
 pub use gate::Gate;
-pub use review::Denied;
 
 /// How visitors are told apart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]

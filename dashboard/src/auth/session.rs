@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::gate::{Digested, digest};
+use runtime::auth::{Digested, digest};
 
 /// How long a session lasts, at most.
 pub(super) const LASTS: Duration = Duration::from_secs(8 * 3600);

@@ -5,6 +5,7 @@ use plan::{Action, Kind, Object, Target};
 use serde_json::{Value, json};
 
 use super::*;
+use crate::args::MetricsSecurity;
 use crate::fake::{Call, Calls, failure, server};
 
 /// Gives every Service the label it lacks.
@@ -116,6 +117,7 @@ fn settings(client: kube::Client) -> Settings {
         instance: "pod".into(),
         leader_elect: false,
         metrics_address: "0".into(),
+        metrics_security: MetricsSecurity::default(),
         probe_address: "0".into(),
         workers: 2,
         traces: crate::trace::Traces::default(),
