@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use crate::build;
-use crate::components::Component;
+use crate::components::{Component, MONITORING_CRDS, PROMETHEUS_OPERATOR};
 use crate::options::Options;
 use crate::{Error, Result};
 
@@ -42,6 +42,11 @@ pub async fn ensure_for_network(options: &Options) -> Result<()> {
 /// The folder of a MetalLB controller, with its CRDs and manifests.
 pub(crate) async fn metallb_folder(balancer: Component) -> Result<PathBuf> {
     blocking(move || build::ensure(balancer.recipe())).await
+}
+
+/// The folder with the CRDs of Prometheus Operator, fetched at its first use.
+pub(crate) async fn monitoring_crds() -> Result<PathBuf> {
+    Ok(blocking(|| build::ensure(&PROMETHEUS_OPERATOR)).await?.join(MONITORING_CRDS))
 }
 
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {

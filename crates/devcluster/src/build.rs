@@ -45,16 +45,11 @@ fn build(recipe: &Recipe, slot: &Slot, progress: &mut Progress) -> Result<()> {
         std::fs::write(&path, text).map_err(Error::io(format!("writing {}", path.display())))?;
     }
     let mut go = Go { recipe, source: &source, log: slot.beside("log"), progress };
-    let binary = partial.join(recipe.name);
-    go.run(&[
-        "build",
-        "-trimpath",
-        "-ldflags",
-        recipe.ldflags,
-        "-o",
-        &binary.to_string_lossy(),
-        recipe.package,
-    ])?;
+    if !recipe.package.is_empty() {
+        let binary = partial.join(recipe.name);
+        let binary = binary.to_string_lossy();
+        go.run(&["build", "-trimpath", "-ldflags", recipe.ldflags, "-o", &binary, recipe.package])?;
+    }
     for extra in recipe.extras {
         go.copy_extra(extra, &partial.join(extra.to))?;
     }

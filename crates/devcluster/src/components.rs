@@ -30,7 +30,7 @@ pub enum Component {
 pub(crate) struct Recipe {
     /// The name of the binary and of its cache folder.
     pub(crate) name: &'static str,
-    /// The package that is built.
+    /// The package that is built; empty where only the folders of a module are wanted.
     pub(crate) package: &'static str,
     /// Our module that pins everything.
     pub(crate) go_mod: &'static str,
@@ -143,6 +143,23 @@ const JAEGER: Recipe = Recipe {
     go_sum: include_str!("../go/jaeger/go.sum"),
     ldflags: "-s -w",
     extras: &[],
+};
+
+/// The folder with the CRDs of Prometheus Operator.
+pub(crate) const MONITORING_CRDS: &str = "crds";
+
+/// The kinds of Prometheus Operator, without the operator.
+pub(crate) const PROMETHEUS_OPERATOR: Recipe = Recipe {
+    name: "prometheus-operator",
+    package: "",
+    go_mod: include_str!("../go/prometheus-operator/go.mod"),
+    go_sum: include_str!("../go/prometheus-operator/go.sum"),
+    ldflags: "",
+    extras: &[Extra {
+        module: "github.com/prometheus-operator/prometheus-operator",
+        from: "example/prometheus-operator-crd",
+        to: MONITORING_CRDS,
+    }],
 };
 
 impl Component {

@@ -2,16 +2,14 @@
 
 use std::path::Path;
 
-use futures::future::try_join_all;
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams};
-use kube::runtime::wait::{Condition, conditions};
+use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, Patch};
 use kube::{Client, ResourceExt as _};
 use serde::Deserialize as _;
 use serde_json::json;
 
 use crate::components::{METALLB_CRDS, METALLB_MANIFESTS};
-use crate::{Error, Result, probe};
+use crate::kinds::{self, apply, malformed, read};
+use crate::{Error, Result};
 
 /// What MetalLB's install manifest is taken for; its workloads and webhooks need pods, which nothing runs here.
 const TAKEN: [&str; 6] =
@@ -25,9 +23,7 @@ pub(crate) async fn install(client: &Client, folder: &Path, log: &Path) -> Resul
     for object in objects.into_iter().filter(|object| TAKEN.contains(&kind(object))) {
         apply_object(client, object).await?;
     }
-    try_join_all(crds(&folder.join(METALLB_CRDS))?.into_iter().map(|crd| apply_crd(client, crd, log)))
-        .await?;
-    Ok(())
+    kinds::serve(client, &folder.join(METALLB_CRDS), |_| true, log).await
 }
 
 fn kind(object: &DynamicObject) -> &str {
@@ -55,38 +51,6 @@ fn documents(path: &Path) -> Result<Vec<DynamicObject>> {
         .collect()
 }
 
-fn read(path: &Path) -> Result<String> {
-    std::fs::read_to_string(path).map_err(Error::io(format!("reading {}", path.display())))
-}
-
-fn malformed(path: &Path) -> impl FnOnce(serde_yaml_ng::Error) -> Error {
-    move |error| Error::Malformed { path: path.to_owned(), message: error.to_string() }
-}
-
-async fn apply_crd(client: &Client, crd: CustomResourceDefinition, log: &Path) -> Result<()> {
-    let name = crd.name_any();
-    let api: Api<CustomResourceDefinition> = Api::all(client.clone());
-    api.patch(&name, &apply(), &Patch::Apply(&crd))
-        .await
-        .map_err(Error::kube(format!("applying the definition {name}")))?;
-    let (api, name) = (&api, &name);
-    probe::until(&format!("{name} being established"), log.to_owned(), probe::READY_WITHIN, || async move {
-        let crd = api.get_opt(name).await.ok().flatten();
-        conditions::is_crd_established().matches_object(crd.as_ref())
-    })
-    .await
-}
-
-fn crds(dir: &Path) -> Result<Vec<CustomResourceDefinition>> {
-    let entries = std::fs::read_dir(dir).map_err(Error::io(format!("listing {}", dir.display())))?;
-    let mut crds = Vec::new();
-    for entry in entries {
-        let path = entry.map_err(Error::io(format!("listing {}", dir.display())))?.path();
-        crds.push(serde_yaml_ng::from_str(&read(&path)?).map_err(malformed(&path))?);
-    }
-    Ok(crds)
-}
-
 /// Applies an `IPAddressPool`.
 pub(crate) async fn create_pool(
     client: &Client,
@@ -107,8 +71,4 @@ pub(crate) async fn create_pool(
         .await
         .map_err(Error::kube(format!("applying the pool {name}")))?;
     Ok(())
-}
-
-fn apply() -> PatchParams {
-    PatchParams::apply("devcluster").force()
 }

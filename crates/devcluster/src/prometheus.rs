@@ -1,7 +1,7 @@
 //! A real Prometheus that scrapes what runs on the cluster.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Empty};
@@ -11,17 +11,19 @@ use serde_json::{Value, json};
 
 use crate::cluster::Cluster;
 use crate::process::Process;
-use crate::{ControllerSpec, Error, Result, ports, probe};
+use crate::{ControllerSpec, Error, Result, debian, ports, probe};
 
 const NAME: &str = "prometheus";
 
 /// What is scraped: the job it is known by, and where its metrics are.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Target {
     /// The job.
     pub job: String,
     /// Host and port.
     pub address: String,
+    /// The token by which it is asked for, by HTTPS then, whoever vouches for its certificate. One for all of a job.
+    pub token: Option<String>,
 }
 
 /// A Prometheus that runs.
@@ -72,12 +74,12 @@ impl Process {
 }
 
 impl Cluster {
-    /// Runs the `prometheus` on PATH, which scrapes these every second and evaluates the rules of these files.
+    /// Runs the machine's `prometheus`, which scrapes these every second and evaluates the rules of these files.
     ///
     /// # Errors
     /// When there is none, or when it ends before it is ready; the message has its last log lines.
     pub async fn run_prometheus(&self, targets: &[Target], rules: &[PathBuf]) -> Result<Prometheus> {
-        let binary = on_path(NAME).ok_or(Error::PrometheusMissing)?;
+        let binary = debian::program(NAME).ok_or(Error::PrometheusMissing)?;
         let folder = self.run_dir().join(NAME);
         let file = folder.join("prometheus.yaml");
         let write = || {
@@ -165,11 +167,20 @@ impl Prometheus {
 }
 
 fn configuration(targets: &[Target], rules: &[PathBuf]) -> Value {
-    let mut jobs: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    let mut jobs: BTreeMap<&str, Vec<&Target>> = BTreeMap::new();
     for target in targets {
-        jobs.entry(&target.job).or_default().push(&target.address);
+        jobs.entry(&target.job).or_default().push(target);
     }
-    let job = |(job, addresses): (&str, Vec<&str>)| json!({ "job_name": job, "static_configs": [{ "targets": addresses }] });
+    let job = |(job, targets): (&str, Vec<&Target>)| {
+        let addresses: Vec<_> = targets.iter().map(|target| &target.address).collect();
+        let mut job = json!({ "job_name": job, "static_configs": [{ "targets": addresses }] });
+        if let Some(token) = targets.iter().find_map(|target| target.token.as_ref()) {
+            job["scheme"] = json!("https");
+            job["tls_config"] = json!({ "insecure_skip_verify": true });
+            job["authorization"] = json!({ "credentials": token });
+        }
+        job
+    };
     json!({
         "global": { "scrape_interval": "1s", "scrape_timeout": "1s", "evaluation_interval": "1s" },
         "rule_files": rules,
@@ -187,19 +198,17 @@ fn encoded(text: &str) -> String {
     })
 }
 
-fn on_path(program: &str) -> Option<PathBuf> {
-    let path = std::env::var_os("PATH")?;
-    std::env::split_paths(&path).map(|folder| folder.join(program)).find(|file| Path::is_file(file))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn replicas_of_one_job_are_scraped_together() {
-        let target =
-            |job: &str, port: u16| Target { job: job.to_owned(), address: format!("127.0.0.1:{port}") };
+        let target = |job: &str, port: u16| Target {
+            job: job.to_owned(),
+            address: format!("127.0.0.1:{port}"),
+            ..Target::default()
+        };
         let all = [target("core", 1), target("driver", 2), target("core", 3)];
         let made = configuration(&all, &[PathBuf::from("/rules.yaml")]);
         assert_eq!(made["rule_files"], json!(["/rules.yaml"]));

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::{Context as _, bail, ensure};
+use devcluster::debian;
 
 use crate::workspace;
 
@@ -112,9 +113,14 @@ impl Tool {
         }
     }
 
+    /// Whether its package brings a service that the machine would start, and is therefore taken apart and not installed.
+    const fn brings_a_service(self) -> bool {
+        matches!(self, Self::Prometheus | Self::Promtool)
+    }
+
     /// Whether it is there, and recent enough where that is known to matter.
     fn is_there(self) -> bool {
-        find(self.program()).is_some() && (self != Self::Node || node_is_recent())
+        debian::program(self.program()).is_some() && (self != Self::Node || node_is_recent())
     }
 
     fn way_out(self) -> String {
@@ -133,7 +139,14 @@ pub fn preflight(tools: &[Tool]) -> anyhow::Result<()> {
     let manifest = workspace::root().join("Cargo.toml");
     ensure!(manifest.is_file(), "{} is gone: this program belongs to another checkout", manifest.display());
     let missing: BTreeSet<Tool> = tools.iter().copied().filter(|tool| !tool.is_there()).collect();
-    let packages: Vec<&str> = missing.iter().flat_map(|tool| tool.packages()).copied().collect();
+    let (apart, whole): (Vec<&Tool>, Vec<&Tool>) = missing.iter().partition(|tool| tool.brings_a_service());
+    if let Some(tool) = apart.first()
+        && find("apt-get").is_some()
+        && let Err(error) = tool.packages().iter().try_for_each(|package| take_apart(package))
+    {
+        println!("warning: {error:#}");
+    }
+    let packages: Vec<&str> = whole.iter().flat_map(|tool| tool.packages()).copied().collect();
     if !packages.is_empty() && is_root() && find("apt-get").is_some() {
         println!("installing {}", packages.join(" "));
         // A machine that was never asked has no list of packages, or one of packages that are gone.
@@ -150,6 +163,26 @@ pub fn preflight(tools: &[Tool]) -> anyhow::Result<()> {
         println!("warning: {} is missing or too old: {}", tool.program(), tool.way_out());
     }
     Ok(())
+}
+
+/// Puts the files of a Debian package among those of [`debian::folder`], and runs nothing of it.
+fn take_apart(package: &str) -> anyhow::Result<()> {
+    println!("fetching the programs of {package}");
+    let folder = debian::folder()?;
+    let fetched = folder.with_extension("fetched");
+    std::fs::create_dir_all(&fetched).with_context(|| format!("creating {}", fetched.display()))?;
+    let script = format!("cd \"$1\" && rm -f {package}_*.deb && apt-get download --quiet=2 {package}");
+    let fetch = || run(Command::new("sh").args(["-c", &script, "sh"]).arg(&fetched));
+    if let Err(error) = fetch() {
+        // A machine that was never asked has no list of packages.
+        if !is_root() {
+            return Err(error);
+        }
+        run(Command::new("apt-get").args(["update", "--quiet=2"]))?;
+        fetch()?;
+    }
+    let script = format!("dpkg-deb -x \"$1\"/{package}_*.deb \"$2\"");
+    run(Command::new("sh").args(["-c", &script, "sh"]).arg(&fetched).arg(&folder))
 }
 
 /// Fails with the name of the first of these that is missing, and the way to get it.

@@ -50,7 +50,8 @@ fn text(value: &Value) -> &str {
 }
 
 fn promtool(args: &[&str], file: &Path) {
-    let output = Command::new("promtool").args(args).arg(file).output().unwrap();
+    let promtool = devcluster::debian::program("promtool").unwrap();
+    let output = Command::new(promtool).args(args).arg(file).output().unwrap();
     let said = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     assert!(output.status.success(), "{}{}", said(&output.stdout), said(&output.stderr));
 }
