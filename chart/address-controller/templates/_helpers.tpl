@@ -34,3 +34,28 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name (.Chart.Version | replace "+" "_") 
 {{- define "address-controller.metricsPort" -}}
 {{- regexFind ":[0-9]+$" .Values.controller.metricsBindAddress | trimPrefix ":" -}}
 {{- end -}}
+
+{{/* How a monitor is to scrape: nothing where everybody may; the token is Prometheus' own where none is named. */}}
+{{- define "address-controller.scrape" -}}
+{{- with .Values.metrics }}
+{{- if .secure }}
+scheme: https
+{{- if .tokenSecret.name }}
+authorization:
+  credentials:
+    name: {{ .tokenSecret.name | quote }}
+    key: {{ .tokenSecret.key | quote }}
+{{- end }}
+tlsConfig:
+  {{- if .certSecret }}
+  serverName: {{ include "address-controller.fullname" $ }}-metrics.{{ $.Release.Namespace }}.svc
+  ca:
+    secret:
+      name: {{ .certSecret | quote }}
+      key: ca.crt
+  {{- else }}
+  insecureSkipVerify: true
+  {{- end }}
+{{- end }}
+{{- end }}
+{{- end -}}

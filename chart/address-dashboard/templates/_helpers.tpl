@@ -29,3 +29,33 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name (.Chart.Version | replace "+" "_") 
 {{- end -}}
 {{- end -}}
 {{- end -}}
+
+{{/* The port of metrics.bindAddress; empty when metrics are off. */}}
+{{- define "address-dashboard.metricsPort" -}}
+{{- regexFind ":[0-9]+$" .Values.metrics.bindAddress | trimPrefix ":" -}}
+{{- end -}}
+
+{{/* How a monitor is to scrape: nothing where everybody may; the token is Prometheus' own where none is named. */}}
+{{- define "address-dashboard.scrape" -}}
+{{- with .Values.metrics }}
+{{- if .secure }}
+scheme: https
+{{- if .tokenSecret.name }}
+authorization:
+  credentials:
+    name: {{ .tokenSecret.name | quote }}
+    key: {{ .tokenSecret.key | quote }}
+{{- end }}
+tlsConfig:
+  {{- if .certSecret }}
+  serverName: {{ include "address-dashboard.fullname" $ }}-metrics.{{ $.Release.Namespace }}.svc
+  ca:
+    secret:
+      name: {{ .certSecret | quote }}
+      key: ca.crt
+  {{- else }}
+  insecureSkipVerify: true
+  {{- end }}
+{{- end }}
+{{- end }}
+{{- end -}}

@@ -39,3 +39,28 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name (.Chart.Version | replace "+" "_") 
 {{- define "metallb-iad.placeholderNamespace" -}}
 {{- .Values.placeholderNamespace | default .Release.Namespace -}}
 {{- end -}}
+
+{{/* How a monitor is to scrape: nothing where everybody may; the token is Prometheus' own where none is named. */}}
+{{- define "metallb-iad.scrape" -}}
+{{- with .Values.metrics }}
+{{- if .secure }}
+scheme: https
+{{- if .tokenSecret.name }}
+authorization:
+  credentials:
+    name: {{ .tokenSecret.name | quote }}
+    key: {{ .tokenSecret.key | quote }}
+{{- end }}
+tlsConfig:
+  {{- if .certSecret }}
+  serverName: {{ include "metallb-iad.fullname" $ }}-metrics.{{ $.Release.Namespace }}.svc
+  ca:
+    secret:
+      name: {{ .certSecret | quote }}
+      key: ca.crt
+  {{- else }}
+  insecureSkipVerify: true
+  {{- end }}
+{{- end }}
+{{- end }}
+{{- end -}}

@@ -2,6 +2,7 @@
 //! Service there is.
 
 use api::wellknown::{AUTO_CLAIM, AUTO_CLAIM_CLASS, CLAIM};
+use devcluster::Controller;
 use kube::ResourceExt;
 use serde_json::{Value, json};
 
@@ -45,6 +46,7 @@ fn c12_auto_claim_under_delete() {
         rig::gone(&stage.addresses(), &rig::address_name(&ip)).await;
         mark(&stage, json!(null)).await;
         rig.assert_none_denied();
+        rig.assert_used(Controller::Driver, "autoClaim=true").await;
     });
 }
 

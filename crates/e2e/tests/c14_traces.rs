@@ -3,14 +3,15 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use api::address::{Handoff, HandoffDirection};
+use api::address::{AddressPhase, Handoff, HandoffDirection};
+use api::conditions;
 use api::wellknown::{TRACE_ID, TRACEPARENT};
 use devcluster::proxy::{Rule, Verb};
-use devcluster::{Controller, Jaeger, workspace};
+use devcluster::{Controller, Jaeger, Prometheus, Target, workspace};
 use k8s_openapi::api::events::v1::Event;
 use kube::ResourceExt;
 use kube::api::{Api, ListParams};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::rig::{self, Own, Rig, Setup, Stage, Traces};
 
@@ -111,10 +112,14 @@ async fn handoff(stage: &Stage, ip: &str, direction: HandoffDirection) -> Handof
     address.status.unwrap().last_handoff.unwrap()
 }
 
-/// The trace id of the newest event about an object.
+/// The trace id of the newest event about an object of the stage's namespace.
 async fn trace_of_event(stage: &Stage, about: &str, reason: &str) -> String {
-    stage.event(about, reason).await;
-    let api: Api<Event> = Api::namespaced(stage.client(), &stage.name);
+    trace_of_event_in(stage, &stage.name, about, reason).await
+}
+
+async fn trace_of_event_in(stage: &Stage, namespace: &str, about: &str, reason: &str) -> String {
+    stage.event_in(namespace, about, reason).await;
+    let api: Api<Event> = Api::namespaced(stage.client(), namespace);
     let events = api.list(&ListParams::default().fields(&format!("reason={reason}"))).await.unwrap().items;
     let about = |event: &&Event| event.regarding.as_ref().unwrap().name.as_deref() == Some(about);
     events.iter().rev().find(about).unwrap().annotations()[TRACE_ID].clone()
@@ -129,9 +134,46 @@ fn is_logged(rig: &Rig, controller: Controller, trace: &str, reason: &str) -> bo
     })
 }
 
+/// Somebody has the address by the field that goes past MetalLB, and lets go: one trace, from when the address went into
+/// `Conflict`, and every event about it names it.
+async fn conflict(jaeger: &Jaeger, stage: &Stage, ip: &str) {
+    let spec = json!({ "externalIPs": [ip], "ports": [{ "port": 80 }] });
+    stage.thief_service(json!({ "metadata": { "name": "thief" }, "spec": spec })).await;
+    let address = stage.address_is(ip, AddressPhase::Conflict).await;
+    let since =
+        conditions::find(rig::address_conditions(&address), "Conflict").unwrap().last_transition_time.0;
+    rig::patch(&stage.thief_services(), "thief", json!({ "spec": { "externalIPs": null } })).await;
+    stage.address_is(ip, AddressPhase::Bound).await;
+    stage.held(ip).await;
+    let name = rig::address_name(ip);
+    let id = trace_of_event_in(stage, "default", &name, "ConflictResolved").await;
+    assert_eq!(trace_of_event_in(stage, "default", &name, "AddressConflict").await, id);
+    assert_eq!(trace_of_event_in(stage, &stage.thief, "thief", "AddressConflict").await, id);
+    let root = as_drawn(jaeger, &id, "address.conflict").await;
+    assert_eq!(root.start, since.as_microsecond());
+    assert_eq!(root.tags["ipam.address"], ip);
+    assert_eq!(root.tags["ipam.claim"], "web-ip");
+}
+
+/// Waits until Prometheus has the trace as an exemplar of the histograms of handoffs.
+async fn is_exemplar(prometheus: &Prometheus, trace: &str, direction: &str) {
+    for name in ["ipam_handoff_seconds_bucket", "ipam_handoff_unheld_seconds_bucket"] {
+        let series = format!(r#"{name}{{direction="{direction}"}}"#);
+        rig::eventually(&format!("the exemplar {trace} of {series}"), async || {
+            let exemplars = prometheus.exemplars(&series).await.unwrap();
+            exemplars.iter().any(|exemplar| exemplar.labels["trace_id"] == trace).then_some(())
+        })
+        .await;
+    }
+}
+
 /// The whole flow: every trace and tree as docs/tracing.md draws it, found by what stands on the objects.
 async fn flagship(rig: &Rig, stage: &Stage) {
     let jaeger = rig.jaeger.as_ref().unwrap();
+    let driver = Controller::Driver;
+    let address = rig.process(driver).metrics_address().unwrap().to_owned();
+    let target = Target { job: driver.name().to_owned(), address, token: None };
+    let prometheus = rig.cluster.run_prometheus(&[target], &[]).await.unwrap();
     stage.claim("web-ip").await;
     let ip = stage.bound("web-ip").await;
     stage.held(&ip).await;
@@ -149,8 +191,9 @@ async fn flagship(rig: &Rig, stage: &Stage) {
     assert_is_of(&as_drawn(jaeger, &id, ASSOCIATE).await, &forward, stage, &ip);
     assert_eq!(trace_of_event(stage, "web", "Associated").await, id);
     for said in ["Associated", ASSOCIATE] {
-        assert!(is_logged(rig, Controller::Driver, &id, said), "{said} is not in the log with {id}");
+        assert!(is_logged(rig, driver, &id, said), "{said} is not in the log with {id}");
     }
+    is_exemplar(&prometheus, &id, "Associate").await;
 
     stage.delete_service("web").await;
     stage.held(&ip).await;
@@ -158,6 +201,9 @@ async fn flagship(rig: &Rig, stage: &Stage) {
     let id = back.trace_id.clone().unwrap();
     assert_ne!(forward.trace_id, back.trace_id);
     assert_is_of(&as_drawn(jaeger, &id, DISASSOCIATE).await, &back, stage, &ip);
+    is_exemplar(&prometheus, &id, "Disassociate").await;
+
+    conflict(jaeger, stage, &ip).await;
 
     stage.delete_claim("web-ip").await;
     let id = trace_of_event(stage, "web-ip", "Reclaimed").await;

@@ -17,7 +17,7 @@ use crate::rig::{self, Rig, Setup, Stage};
 const CLASS: &str = "public";
 const POOL: &str = "iad-public";
 /// A claim that is held, and one whose Service has the address.
-const CLAIMS: [&str; 2] = ["held-ip", "web-ip"];
+pub const CLAIMS: [&str; 2] = ["held-ip", "web-ip"];
 
 fn advertisements(stage: &Stage) -> Api<DynamicObject> {
     let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("metallb.io", "v1beta1", "L2Advertisement"));
@@ -32,7 +32,7 @@ fn owner(uid: &str) -> Value {
 }
 
 /// Class, pool and advertisement as the Go implementation left them; and something else that dies with the class.
-async fn rendered(stage: &Stage) {
+pub async fn rendered(stage: &Stage) {
     let addresses = json!([format!("{}.0/29", stage.subnet)]);
     let class = stage.class_with(CLASS, "Retain", json!({ "addresses": addresses })).await;
     let owners = owner(&class.uid().unwrap());
@@ -51,7 +51,7 @@ async fn rendered(stage: &Stage) {
 }
 
 /// A bound claim with its address and its hold, or with its Service, as the Go implementation left them.
-async fn reserved(stage: &Stage, claim: &str, ip: &str) {
+pub async fn reserved(stage: &Stage, claim: &str, ip: &str) {
     let made = json!({
         "apiVersion": "local.sdn.cozystack.io/v1alpha1", "kind": "IPAddressClaim",
         "metadata": {
@@ -122,7 +122,7 @@ async fn touched(stage: &Stage) -> [Value; 3] {
 }
 
 /// Waits until the driver has taken over what the Service has.
-async fn served(stage: &Stage, ip: &str) {
+pub async fn served(stage: &Stage, ip: &str) {
     let ours = |service: &Service| service.finalizers().iter().any(|name| name == driver::HANDOFF);
     let service = rig::until(&stage.services(), "web", "to be the driver's", ours).await;
     assert_eq!(rig::ingress(&service), BTreeSet::from([ip.to_owned()]));

@@ -17,8 +17,6 @@ use crate::shared::apply_crds;
 const CHARTS: [&str; 3] = ["address-controller", "metallb-iad", "address-dashboard"];
 /// Where the rendered objects are to live, the test of helm among them.
 const NAMESPACES: [&str; 4] = ["release-ns", "holds", "lb", "metallb-iad-test"];
-/// Kinds of Prometheus Operator, which is not installed here.
-const NOT_SERVED: &str = "monitoring.coreos.com";
 
 /// The files of values beside a chart, and none.
 fn values(chart: &str) -> Vec<String> {
@@ -26,7 +24,7 @@ fn values(chart: &str) -> Vec<String> {
     let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     let mut files: Vec<_> = files.map(|path| path.to_str().unwrap().to_owned()).collect();
     files.sort();
-    assert_eq!(files.len(), 3, "{files:?}");
+    assert_eq!(files.len(), 4, "{files:?}");
     files
 }
 
@@ -50,7 +48,7 @@ fn kind(object: &DynamicObject) -> &str {
     object.types.as_ref().map_or("", |types| &types.kind)
 }
 
-/// A control plane with every kind that is rendered, but those of Prometheus Operator.
+/// A control plane with every kind that is rendered.
 async fn cluster() -> Cluster {
     let cluster = Cluster::start(Options { metallb: false, ..Options::default() }).await.unwrap();
     apply_crds(&cluster.admin(), &api::crd::all()).await;
@@ -73,6 +71,7 @@ fn is_hostile(values: Option<&str>) -> bool {
 async fn every_rendered_object_is_taken_by_the_api_server() {
     let _room = rig::room().await;
     let cluster = cluster().await;
+    cluster.serve_monitoring_kinds().await.unwrap();
     let discovery = Discovery::new(cluster.admin()).run().await.unwrap();
     let params = PatchParams {
         dry_run: true,
@@ -89,10 +88,9 @@ async fn every_rendered_object_is_taken_by_the_api_server() {
             for object in rendered(&cluster, chart, values).await {
                 let types = object.types.as_ref().unwrap();
                 let gvk = kube::api::GroupVersionKind::try_from(types).unwrap();
-                let Some((resource, capabilities)) = discovery.resolve_gvk(&gvk) else {
-                    assert_eq!(gvk.group, NOT_SERVED, "{chart} with {values:?}: {gvk:?}");
-                    continue;
-                };
+                let served = discovery.resolve_gvk(&gvk);
+                let (resource, capabilities) =
+                    served.unwrap_or_else(|| panic!("{chart} with {values:?}: {gvk:?} is not served"));
                 let namespace = object.namespace().unwrap_or_default();
                 let api: Api<DynamicObject> = match capabilities.scope {
                     Scope::Namespaced => Api::namespaced_with(cluster.admin(), &namespace, &resource),
@@ -105,8 +103,9 @@ async fn every_rendered_object_is_taken_by_the_api_server() {
         }
     }
     let kinds: BTreeSet<_> = taken.keys().map(String::as_str).collect();
-    for kind in
-        ["Deployment", "NetworkPolicy", "ValidatingAdmissionPolicy", "IPAddressPool", "IPAddressClass"]
+    for kind in ["Deployment", "NetworkPolicy", "ValidatingAdmissionPolicy", "IPAddressPool"]
+        .into_iter()
+        .chain(["IPAddressClass", "PodMonitor", "ServiceMonitor", "PrometheusRule"])
     {
         assert!(kinds.contains(kind), "no {kind} in {taken:?}");
     }
@@ -172,5 +171,5 @@ async fn c13_every_pod_is_of_the_restricted_standard() {
             }
         }
     }
-    assert!(seen >= 12, "{seen} pods");
+    assert!(seen >= 15, "{seen} pods");
 }

@@ -12,6 +12,7 @@ use crate::rig::{self, Rig};
 static PROMETHEUS: OnceCell<Prometheus> = OnceCell::const_new();
 const BOTH: [Controller; 2] = [Controller::Core, Controller::Driver];
 const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
+const HANDOFF_TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
 
 /// One that scrapes both controllers of the shared control plane, with the alerts of both charts.
 async fn prometheus(rig: &Rig) -> &'static Prometheus {
@@ -19,6 +20,7 @@ async fn prometheus(rig: &Rig) -> &'static Prometheus {
         let target = |controller: Controller| Target {
             job: controller.name().to_owned(),
             address: rig.process(controller).metrics_address().unwrap().to_owned(),
+            ..Target::default()
         };
         let rules = [rules(rig, BOTH[0]).await, rules(rig, BOTH[1]).await];
         rig.cluster.run_prometheus(&BOTH.map(target), &rules).await.unwrap()
@@ -52,6 +54,15 @@ async fn is(prometheus: &Prometheus, expression: &str, expected: u32) {
     becomes(prometheus, expression, &expected.to_string(), same).await;
 }
 
+/// Waits until a histogram has this trace as an exemplar.
+async fn exemplar(prometheus: &Prometheus, buckets: &str, trace: &str) {
+    rig::eventually(&format!("the exemplar {trace} of {buckets}"), async || {
+        let exemplars = prometheus.exemplars(buckets).await.unwrap();
+        exemplars.iter().any(|exemplar| exemplar.labels["trace_id"] == trace).then_some(())
+    })
+    .await;
+}
+
 /// §14: a claim's way can be followed in the numbers, and what its reservation took points at the trace it belongs to.
 #[test]
 fn c14_a_reservation_is_counted_and_measured() {
@@ -67,11 +78,7 @@ fn c14_a_reservation_is_counted_and_measured() {
         is(prometheus, r#"ipam_claims{class="counted",phase="Bound"}"#, 1).await;
         is(prometheus, r#"ipam_claims{class="counted",phase="Pending"}"#, 0).await;
         is(prometheus, r#"ipam_reservation_seconds_count{class="counted"}"#, 1).await;
-        rig::eventually("the exemplar", async || {
-            let exemplars = prometheus.exemplars(r#"ipam_reservation_seconds_bucket{class="counted"}"#).await;
-            exemplars.unwrap().into_iter().find(|exemplar| exemplar.labels["trace_id"] == TRACE)
-        })
-        .await;
+        exemplar(prometheus, r#"ipam_reservation_seconds_bucket{class="counted"}"#, TRACE).await;
         stage.assert_at_rest().await;
     });
 }
@@ -97,6 +104,10 @@ fn c14_the_flagship_flow_in_numbers() {
         stage.held(&ip).await;
         pool(0, 1, 2).await;
 
+        // Nothing is traced here but by a user, whose trace stands on the address.
+        let traceparent = format!("00-{HANDOFF_TRACE}-b7ad6b7169203331-01");
+        let body = json!({ "metadata": { "annotations": { "tracing.k8s.io/traceparent": traceparent } } });
+        rig::patch(&stage.addresses(), &rig::address_name(&ip), body).await;
         let mut before = Vec::new();
         for direction in ["Associate", "Disassociate"] {
             let count = format!(r#"ipam_handoff_seconds_count{{direction="{direction}",mode="Overlap"}}"#);
@@ -113,6 +124,8 @@ fn c14_the_flagship_flow_in_numbers() {
             becomes(prometheus, &count, "more", |value| value > done).await;
             let unheld = count.replace("ipam_handoff_seconds", "ipam_handoff_unheld_seconds");
             becomes(prometheus, &unheld, "there", |value| value > 0.0).await;
+            exemplar(prometheus, &count.replace("_count", "_bucket"), HANDOFF_TRACE).await;
+            exemplar(prometheus, &unheld.replace("_count", "_bucket"), HANDOFF_TRACE).await;
         }
         is(prometheus, r#"ipam_pool_addresses_unheld{pool="metered",family="IPv4"}"#, 0).await;
         for lease in BOTH.map(Controller::name) {

@@ -26,6 +26,7 @@ mod errand;
 mod look;
 mod make;
 mod own;
+mod rights;
 mod setup;
 mod stage;
 mod wait;
@@ -53,7 +54,7 @@ pub use self::own::Own;
 pub use self::setup::{Pace, Setup, Traces};
 pub use self::stage::Stage;
 pub use self::wait::{WITHIN, eventually, gone, gone_within, until, until_within};
-pub use self::web::fetch;
+pub use self::web::{fetch, fetch_securely};
 
 /// A client works only as long as the runtime it was made in, so the tests share that too.
 static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Runtime::new().unwrap());
@@ -144,6 +145,27 @@ impl Rig {
     pub async fn own(setup: Setup) -> Self {
         let controllers = BUILT.get_or_init(built).await.clone();
         let cluster = Cluster::start(setup.options()).await.unwrap();
+        Self::on(cluster, controllers, setup).await
+    }
+
+    /// The same on a control plane that a test has brought up and prepared, ended with the test.
+    pub fn later(
+        setup: Setup,
+        prepare: impl AsyncFnOnce(&Cluster) -> Stage,
+        test: impl AsyncFnOnce(&Self, Stage),
+    ) {
+        RUNTIME.block_on(async {
+            let _room = room().await;
+            let controllers = BUILT.get_or_init(built).await.clone();
+            let cluster = Cluster::start(setup.options()).await.unwrap();
+            let stage = prepare(&cluster).await;
+            let rig = Self::on(cluster, controllers, setup).await;
+            test(&rig, stage).await;
+            rig.assert_none_denied();
+        });
+    }
+
+    async fn on(cluster: Cluster, controllers: Controllers, setup: Setup) -> Self {
         cluster.install_charts(&setup.core_helm(), &setup.driver_helm()).await.unwrap();
         let mut rig =
             Self { cluster, driver_proxy: None, core_proxy: None, jaeger: None, controllers, setup };
@@ -238,7 +260,12 @@ impl Rig {
 
     /// As [`Rig::stage`], with IPv6 addresses in the pool as well.
     pub async fn stage_dual(&self, name: &str, v4: usize, v6: usize) -> Stage {
-        let number = STAGES.fetch_add(1, Ordering::Relaxed);
-        Stage::set(&self.cluster, name, number, v4, v6).await
+        stage_on(&self.cluster, name, v4, v6).await
     }
+}
+
+/// A stage on a control plane whose CRDs are there.
+pub async fn stage_on(cluster: &Cluster, name: &str, v4: usize, v6: usize) -> Stage {
+    let number = STAGES.fetch_add(1, Ordering::Relaxed);
+    Stage::set(cluster, name, number, v4, v6).await
 }

@@ -120,7 +120,7 @@ impl Stage {
         Api::all(self.client())
     }
 
-    async fn make_namespace(&self, name: &str) {
+    pub(crate) async fn make_namespace(&self, name: &str) {
         let api: Api<Namespace> = Api::all(self.client());
         let namespace = json!({ "metadata": { "name": name } });
         super::make::create(&api, namespace).await;

@@ -1,5 +1,7 @@
 //! Reading a page of one of our processes.
 
+use kube::Client;
+use kube::api::GetParams;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -11,4 +13,19 @@ pub async fn fetch(address: &str, path: &str) -> String {
     let mut answer = String::new();
     stream.read_to_string(&mut answer).await.unwrap();
     answer
+}
+
+/// What is at a path by HTTPS, whoever vouches for the certificate; else the status of the answer.
+#[expect(clippy::panic, reason = "that is how a test fails")]
+pub async fn fetch_securely(address: &str, path: &str, token: Option<&str>) -> Result<String, u16> {
+    let mut config = kube::Config::new(format!("https://{address}").parse().unwrap());
+    config.accept_invalid_certs = true;
+    config.auth_info.token = token.map(|token| token.to_owned().into());
+    let client = Client::try_from(config).unwrap();
+    let request = kube::core::Request::new("").get(path, &GetParams::default()).unwrap();
+    match client.request_text(request).await {
+        Ok(text) => Ok(text),
+        Err(kube::Error::Api(status)) => Err(status.code),
+        Err(error) => panic!("https://{address}/{path}: {error}"),
+    }
 }
