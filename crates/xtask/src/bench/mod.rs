@@ -8,6 +8,7 @@ mod decide;
 mod handoff;
 mod load;
 mod meter;
+mod noisy;
 
 use anyhow::Result;
 use clap::Subcommand;
@@ -26,6 +27,7 @@ enum What {
     Dashboard(dashboard::Args),
     Decide(decide::Args),
     Handoff(handoff::Args),
+    Noisy(noisy::Args),
 }
 
 impl Args {
@@ -41,6 +43,7 @@ impl Args {
                 What::Dashboard(args) => args.run().await,
                 What::Decide(args) => args.run(),
                 What::Handoff(args) => args.run().await,
+                What::Noisy(args) => args.run().await,
             }
         })
     }

@@ -1,0 +1,101 @@
+//! What one tenant's rubbish costs another tenant: handoffs before, while it is made, and when it lies there.
+
+mod rubbish;
+mod tenant;
+
+use anyhow::Result;
+use devcluster::{Cluster, Controller, Controllers, Options, Process, RunOptions};
+use serde_json::json;
+
+use super::meter::{self, cpu_seconds, rounded};
+use rubbish::Rubbish;
+use tenant::{Laps, Tenant};
+
+/// One tenant makes claims that can never be bound, and Services that can never have an address; another hands over one address after
+/// the other.
+#[derive(clap::Args)]
+pub(super) struct Args {
+    /// How many objects the noisy tenant makes, half of them claims and half Services.
+    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    objects: usize,
+    /// How many handoffs the other tenant has before, and when all of them are there.
+    #[arg(long, value_name = "H", default_value_t = 20)]
+    handoffs: usize,
+    /// Make the noisy Services load balancers that MetalLB has to look at, too.
+    #[arg(long)]
+    load_balancers: bool,
+    /// Take the controllers as tests build them, not optimised.
+    #[arg(long)]
+    unoptimised: bool,
+}
+
+impl Args {
+    pub(super) async fn run(self) -> Result<()> {
+        let controllers = Controllers::build(!self.unoptimised).await?;
+        // No audit log: it would cost the API server more than the controllers do.
+        let options = Options {
+            metallb_unthrottled: true,
+            apiserver_args: vec!["--audit-log-path=".into()],
+            ..Options::default()
+        };
+        let cluster = Cluster::start(options).await?;
+        cluster.install_charts(&[], &[]).await?;
+        let run = |controller| cluster.run_controller(&controllers, controller, RunOptions::default());
+        let (core, driver) = (run(Controller::Core).await?, run(Controller::Driver).await?);
+        let cpu = || Ok::<_, anyhow::Error>((cpu(&core)?, cpu(&driver)?));
+
+        let tenant = Tenant::settle(&cluster).await?;
+        let start = cpu()?;
+        let before = tenant.laps(self.handoffs).await?;
+        let calm = cpu()?;
+
+        let rubbish = Rubbish::of(&cluster, self.load_balancers).await?;
+        eprintln!("making {} objects", self.objects);
+        let mut during = Laps::default();
+        let making = rubbish.make(self.objects);
+        tokio::pin!(making);
+        loop {
+            tokio::select! {
+                made = &mut making => break made?,
+                lap = tenant.lap() => during.push(lap?),
+            }
+        }
+        let made = cpu()?;
+        // The lap that was cut off is finished, and what the rubbish leads to is done with.
+        tenant.calm().await?;
+        rubbish.told(self.objects).await?;
+        let told = cpu()?;
+        let after = tenant.laps(self.handoffs).await?;
+        let end = cpu()?;
+
+        let spent = |from: (f64, f64), to: (f64, f64)| json!({ "core": rounded(to.0 - from.0), "driver": rounded(to.1 - from.1) });
+        println!(
+            "{}",
+            json!({
+                "bench": "noisy",
+                "objects": self.objects,
+                "load_balancers": self.load_balancers,
+                "unoptimised": self.unoptimised,
+                "before_ms": before.told(),
+                "during_ms": during.told(),
+                "after_ms": after.told(),
+                "cpu_s": {
+                    "before": spent(start, calm), "making": spent(calm, made), "telling": spent(made, told),
+                    "after": spent(told, end),
+                },
+                "rss_mb": {
+                    "core": rounded(meter::peak_rss_mb(pid(&core)?)?), "driver": rounded(meter::peak_rss_mb(pid(&driver)?)?),
+                },
+            })
+        );
+        Ok(())
+    }
+}
+
+fn pid(process: &Process) -> Result<u32> {
+    process.pid().ok_or_else(|| anyhow::anyhow!("{} does not run", process.name()))
+}
+
+fn cpu(process: &Process) -> Result<f64> {
+    cpu_seconds(pid(process)?)
+}

@@ -1,0 +1,77 @@
+//! The noisy tenant: objects that lead to nothing.
+
+use anyhow::Result;
+use api::wellknown::{CLAIM, driver};
+use api::{IPAddressClaim, IPAddressClass};
+use devcluster::Cluster;
+use k8s_openapi::api::core::v1::Service;
+use kube::ResourceExt as _;
+use kube::api::{Api, PostParams};
+use serde_json::{Value, json};
+
+use super::super::load::{self, object};
+
+const NAMESPACE: &str = "noisy";
+/// A class whose pool has one address, which is taken.
+const FULL: &str = "full";
+
+/// The noisy tenant's namespace.
+pub(super) struct Rubbish {
+    claims: Api<IPAddressClaim>,
+    services: Api<Service>,
+    load_balancers: bool,
+}
+
+/// A claim of a class that does not exist, or of a pool that is full.
+fn claim(number: usize) -> Result<IPAddressClaim> {
+    let class = if number.is_multiple_of(2) { "no-such-class" } else { FULL };
+    object("IPAddressClaim", &format!("rubbish-{number:05}"), json!({ "className": class }))
+}
+
+/// A Service that names a claim that does not exist, or one that is never bound.
+fn service(number: usize, load_balancer: bool) -> Result<Service> {
+    let claim =
+        if number.is_multiple_of(2) { "no-such-claim".to_owned() } else { format!("rubbish-{number:05}") };
+    let mut spec: Value = json!({ "selector": { "app": "x" }, "ports": [{ "port": 80 }] });
+    if load_balancer {
+        spec["type"] = json!("LoadBalancer");
+        spec["allocateLoadBalancerNodePorts"] = json!(false);
+    }
+    let metadata = json!({ "name": format!("rubbish-{number:05}"), "annotations": { CLAIM: claim } });
+    Ok(serde_json::from_value(json!({ "metadata": metadata, "spec": spec }))?)
+}
+
+impl Rubbish {
+    pub(super) async fn of(cluster: &Cluster, load_balancers: bool) -> Result<Self> {
+        let client = cluster.admin();
+        cluster.create_pool(FULL, &["198.18.1.1/32"], false).await?;
+        let spec = json!({ "provisioner": driver::PROVISIONER, "parameters": { "pool": FULL } });
+        let class: IPAddressClass = object("IPAddressClass", FULL, spec)?;
+        Api::all(client.clone()).create(&PostParams::default(), &class).await?;
+        load::namespace(&client, NAMESPACE).await?;
+        let claims: Api<IPAddressClaim> = Api::namespaced(client.clone(), NAMESPACE);
+        let first = object("IPAddressClaim", "first", json!({ "className": FULL }))?;
+        claims.create(&PostParams::default(), &first).await?;
+        load::all(&claims, "bound claim", 1, |claim| claim.phase() == api::claim::ClaimPhase::Bound).await?;
+        Ok(Self { claims, services: Api::namespaced(client, NAMESPACE), load_balancers })
+    }
+
+    /// Makes so many, half claims and half Services, both at once.
+    pub(super) async fn make(&self, objects: usize) -> Result<()> {
+        let claims = (0..objects / 2).map(claim).collect::<Result<Vec<_>>>()?;
+        let services =
+            (0..objects / 2).map(|number| service(number, self.load_balancers)).collect::<Result<_>>()?;
+        let made = load::create_all(&self.claims, claims);
+        tokio::try_join!(made, load::create_all(&self.services, services))?;
+        Ok(())
+    }
+
+    /// Waits until each claim was told what is wrong with it.
+    pub(super) async fn told(&self, objects: usize) -> Result<()> {
+        let told = |claim: &IPAddressClaim| {
+            claim.name_any() == "first"
+                || claim.status.as_ref().is_some_and(|status| !status.conditions.is_empty())
+        };
+        load::all(&self.claims, "claims that were told what is wrong", objects / 2 + 1, told).await
+    }
+}

@@ -1,0 +1,141 @@
+//! The tenant who is measured: one address that goes to a Service and back, again and again.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result};
+use api::conditions::{find, types};
+use api::wellknown::{CLAIM, driver};
+use api::{IPAddress, IPAddressClaim, IPAddressClass};
+use devcluster::Cluster;
+use k8s_openapi::api::core::v1::Service;
+use kube::api::{Api, DeleteParams, PostParams};
+use kube::runtime::wait::await_condition;
+use serde_json::{Value, json};
+
+use super::super::load::{self, object};
+use super::super::meter::spread;
+
+const NAMESPACE: &str = "quiet";
+/// The class that all draw from who get something.
+const CLASS: &str = "bench";
+const NAME: &str = "web";
+/// How long one handoff may take.
+const WITHIN: Duration = Duration::from_secs(600);
+
+/// How long handoffs took, there and back.
+#[derive(Default)]
+pub(super) struct Laps {
+    there: Vec<Duration>,
+    back: Vec<Duration>,
+}
+
+/// One handoff there and back.
+pub(super) struct Lap {
+    there: Duration,
+    back: Duration,
+}
+
+impl Laps {
+    pub(super) fn push(&mut self, lap: Lap) {
+        self.there.push(lap.there);
+        self.back.push(lap.back);
+    }
+
+    pub(super) fn told(self) -> Value {
+        let count = self.there.len();
+        json!({ "handoffs": count, "annotation_to_ip": spread(self.there), "deletion_to_hold": spread(self.back) })
+    }
+}
+
+/// A namespace with a claim that is bound and held.
+pub(super) struct Tenant {
+    services: Api<Service>,
+    addresses: Api<IPAddress>,
+    address: String,
+}
+
+fn is_held(address: Option<&IPAddress>) -> bool {
+    let held = address.and_then(|address| find(&address.status.as_ref()?.conditions, types::HELD));
+    held.is_some_and(|held| held.status == "True") && address.is_some_and(|one| one.associated_to().is_none())
+}
+
+fn has_ip(service: Option<&Service>) -> bool {
+    let status = service.and_then(|service| service.status.as_ref()?.load_balancer.as_ref());
+    status.and_then(|status| status.ingress.as_ref()).is_some_and(|ingress| !ingress.is_empty())
+}
+
+impl Tenant {
+    pub(super) async fn settle(cluster: &Cluster) -> Result<Self> {
+        let client = cluster.admin();
+        cluster.create_pool(CLASS, &["198.18.0.1-198.18.0.9"], false).await?;
+        let spec = json!({ "provisioner": driver::PROVISIONER, "parameters": { "pool": CLASS } });
+        let class: IPAddressClass = object("IPAddressClass", CLASS, spec)?;
+        Api::all(client.clone()).create(&PostParams::default(), &class).await?;
+        load::namespace(&client, NAMESPACE).await?;
+        let claims: Api<IPAddressClaim> = Api::namespaced(client.clone(), NAMESPACE);
+        let claim = object("IPAddressClaim", NAME, json!({ "className": CLASS }))?;
+        claims.create(&PostParams::default(), &claim).await?;
+        let bound = |claim: Option<&IPAddressClaim>| {
+            claim.and_then(|claim| claim.status.as_ref()).is_some_and(|status| !status.addresses.is_empty())
+        };
+        let claim = wait(&claims, NAME, bound).await?.context("the claim is gone")?;
+        let address = claim.status.and_then(|status| status.addresses.into_iter().next());
+        let address = address.context("a bound claim without an address")?.name;
+        let tenant = Self {
+            services: Api::namespaced(client.clone(), NAMESPACE),
+            addresses: Api::all(client),
+            address,
+        };
+        tenant.calm().await?;
+        Ok(tenant)
+    }
+
+    /// Ends what is under way: the Service goes, and the address is held.
+    pub(super) async fn calm(&self) -> Result<()> {
+        if self.services.get_opt(NAME).await?.is_some() {
+            self.services.delete(NAME, &DeleteParams::default()).await?;
+        }
+        wait(&self.services, NAME, |service: Option<&Service>| service.is_none()).await?;
+        wait(&self.addresses, &self.address, is_held).await?;
+        Ok(())
+    }
+
+    pub(super) async fn laps(&self, count: usize) -> Result<Laps> {
+        let mut laps = Laps::default();
+        for _ in 0..count {
+            laps.push(self.lap().await?);
+        }
+        Ok(laps)
+    }
+
+    /// A Service that names the claim is made and served; it is deleted, and its address is held again.
+    pub(super) async fn lap(&self) -> Result<Lap> {
+        let service: Service = serde_json::from_value(json!({
+            "metadata": { "name": NAME, "annotations": { CLAIM: NAME } },
+            "spec": { "type": "LoadBalancer", "selector": { "app": NAME }, "ports": [{ "port": 80 }] },
+        }))?;
+        let began = Instant::now();
+        self.services.create(&PostParams::default(), &service).await?;
+        wait(&self.services, NAME, has_ip).await?;
+        let there = began.elapsed();
+        let handed = |address: Option<&IPAddress>| {
+            let handoff = address.and_then(|address| address.status.as_ref()?.last_handoff.as_ref());
+            handoff.is_some_and(|handoff| handoff.finished_at.is_some())
+                && address.is_some_and(|address| address.associated_to().is_some())
+        };
+        wait(&self.addresses, &self.address, handed).await?;
+        let began = Instant::now();
+        self.services.delete(NAME, &DeleteParams::default()).await?;
+        wait(&self.services, NAME, |service: Option<&Service>| service.is_none()).await?;
+        wait(&self.addresses, &self.address, is_held).await?;
+        Ok(Lap { there, back: began.elapsed() })
+    }
+}
+
+async fn wait<K>(api: &Api<K>, name: &str, is: impl Fn(Option<&K>) -> bool) -> Result<Option<K>>
+where
+    K: kube::Resource + Clone + std::fmt::Debug + serde::de::DeserializeOwned + Send + 'static,
+{
+    let found = tokio::time::timeout(WITHIN, await_condition(api.clone(), name, is)).await;
+    Ok(found.with_context(|| format!("{name} took longer than {} s", WITHIN.as_secs()))??)
+}
