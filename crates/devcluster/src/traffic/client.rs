@@ -104,11 +104,12 @@ impl Traffic {
         Ok(Self { started, samples, stop, done })
     }
 
-    /// Whether the newest answers are all of one workload, for half a second.
+    /// Whether the newest hundred answers are all of one workload; a request that failed is no answer.
     pub fn is_steady(&self, workload: &str) -> bool {
         let samples = lock(&self.samples);
-        let mut newest = samples.iter().rev().take(STEADY);
-        samples.len() >= STEADY && newest.all(|sample| sample.answer.as_deref() == Ok(workload))
+        let answers = samples.iter().rev().filter_map(|sample| sample.answer.as_deref().ok());
+        let newest: Vec<_> = answers.take(STEADY).collect();
+        newest.len() == STEADY && newest.iter().all(|name| *name == workload)
     }
 
     /// How long it has been going on.
