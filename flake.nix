@@ -17,7 +17,11 @@
       # All that is built stands in one attribute set of the overlay: nixos/packages.
       overlays.default = import ./nixos/overlay.nix;
 
-      packages = forLinux (pkgs: pkgs.address-controller-flake.packages);
+      packages = forLinux (pkgs: pkgs.address-controller-flake.packages // {
+        # Takes a builder of each architecture, or the images of the others out of a cache.
+        release-multiarch = pkgs.address-controller-flake.multiarch
+          (map (system: pkgsOf.${system}.address-controller-flake.packages) linux);
+      });
 
       checks = forLinux (pkgs: import ./nixos/checks { inherit pkgs; });
 

@@ -65,5 +65,20 @@ in
     touch $out
   '';
 
+  # Two architectures in one image: each reader finds its own, under the digest that a registry would know it by.
+  multiarch = runCommand "address-controller-multiarch" { nativeBuildInputs = [ pkgs.skopeo pkgs.jq ]; } ''
+    image=${pkgs.address-controller-flake.join (map packages.image-metallb-iad.saidToBeOf [ "amd64" "arm64" ])}
+    skopeo="skopeo --insecure-policy --tmpdir $PWD"
+    digest=$(tar -xOf $image index.json | jq -r '.manifests[0].digest')
+    $skopeo copy --quiet --all --preserve-digests oci-archive:$image dir:copied
+    [ "$digest" = "sha256:$(sha256sum copied/manifest.json | cut -d' ' -f1)" ]
+    jq -e '[.manifests[].platform | "\(.os)/\(.architecture)"] == ["linux/amd64", "linux/arm64"]' copied/manifest.json
+    for architecture in amd64 arm64; do
+      $skopeo --override-arch $architecture inspect oci-archive:$image > about
+      jq -e --arg is $architecture '.Architecture == $is' about
+    done
+    touch $out
+  '';
+
   vm = pkgs.testers.runNixOSTest (import ./vm.nix { inherit pkgs; });
 }

@@ -6,9 +6,9 @@ let
   # The user that the charts run it as.
   user = "65532";
 
-  image = { name, programs, entrypoint, description }:
+  image = args@{ name, programs, entrypoint, description, architecture ? null }:
     let
-      stream = dockerTools.streamLayeredImage {
+      stream = dockerTools.streamLayeredImage (lib.optionalAttrs (architecture != null) { inherit architecture; } // {
         name = "${registry}/${name}";
         tag = version;
         # A moment that is not the build's, or no two builds would be equal.
@@ -32,13 +32,18 @@ let
             "org.opencontainers.image.source" = workspace.repository;
           };
         };
-      };
+      });
     in
     runCommand "${name}-${version}-image.tar"
       {
         nativeBuildInputs = [ skopeo jq ];
         imageName = "${registry}/${name}";
-        passthru = { inherit stream; imageTag = version; };
+        passthru = {
+          inherit stream;
+          imageTag = version;
+          # The same files under the name of another architecture: for the check of what joins several.
+          saidToBeOf = architecture: image (args // { inherit architecture; });
+        };
       } ''
         ${stream} > docker.tar
         # The converter alone decides how layers are compressed, so one nixpkgs gives one digest.

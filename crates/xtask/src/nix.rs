@@ -12,7 +12,7 @@ use crate::{tools, workspace};
 /// The system that this machine builds for.
 pub const SYSTEM: &str = if cfg!(target_arch = "aarch64") { "aarch64-linux" } else { "x86_64-linux" };
 
-/// How each package would be built, by its name: what comes of all its inputs, down to the last byte.
+/// How each package or check would be built, by its name: what comes of all its inputs, down to the last byte.
 pub type Recipes = BTreeMap<String, String>;
 
 /// A nix that builds outputs of the flake.
@@ -73,10 +73,10 @@ impl Nix {
         command
     }
 
-    /// How each package of a checkout would be built.
-    pub fn recipes(&self, flake: &Path) -> Result<Recipes> {
-        let apply = "packages: builtins.mapAttrs (_: package: package.drvPath) packages";
-        let args = ["eval", "--json", &format!(".#packages.{SYSTEM}"), "--apply", apply];
+    /// How each of the `packages` or `checks` of a checkout would be built.
+    pub fn recipes(&self, flake: &Path, outputs: &str) -> Result<Recipes> {
+        let apply = "outputs: builtins.mapAttrs (_: output: output.drvPath) outputs";
+        let args = ["eval", "--json", &format!(".#{outputs}.{SYSTEM}"), "--apply", apply];
         Ok(serde_json::from_slice(&printed(&mut self.command(flake, &args))?)?)
     }
 

@@ -17,6 +17,9 @@ pub struct Args {
     /// Build by this machine's own tools, without nixpkgs. Such a release is listed and never published.
     #[arg(long, requires = "dry_run")]
     host_tools: bool,
+    /// Images for every architecture in one. Takes a builder of each, or their images in this machine's store.
+    #[arg(long, conflicts_with = "host_tools")]
+    multiarch: bool,
     /// Where images and charts are published.
     #[arg(long, value_name = "REGISTRY", default_value = "ghcr.io/cozystack")]
     to: String,
@@ -28,7 +31,8 @@ impl Args {
         tools::preflight(tools)?;
         tools::all_present(tools)?;
         let nix = if self.host_tools { Nix::of_host_tools()? } else { Nix::real() };
-        let folder = nix.build(&workspace::root(), "release")?;
+        let output = if self.multiarch { "release-multiarch" } else { "release" };
+        let folder = nix.build(&workspace::root(), output)?;
         let release = Release::read(&folder)?;
         release.list();
         for mut command in release.publish(&self.to) {
@@ -78,8 +82,10 @@ impl Release {
             if let Some(image) = file.strip_suffix("-image.tar") {
                 let name = image.strip_suffix(concat!("-", env!("CARGO_PKG_VERSION"))).unwrap_or(image);
                 let mut skopeo = Command::new("skopeo");
-                // The charts name the digest: what arrives has to have it.
-                skopeo.args(["copy", "--preserve-digests"]).arg(format!("oci-archive:{}", path.display()));
+                // The charts name the digest: what arrives has to have it. Of several architectures, all.
+                skopeo
+                    .args(["copy", "--all", "--preserve-digests"])
+                    .arg(format!("oci-archive:{}", path.display()));
                 skopeo.arg(format!("docker://{registry}/{name}:{}", env!("CARGO_PKG_VERSION")));
                 commands.push(skopeo);
             } else if Path::new(file).extension().is_some_and(|extension| extension == "tgz") {
@@ -128,7 +134,7 @@ mod tests {
             shown,
             [
                 format!(
-                    "skopeo copy --preserve-digests oci-archive:{place}/a-b-{VERSION}-image.tar docker://registry.example/x/a-b:{VERSION}"
+                    "skopeo copy --all --preserve-digests oci-archive:{place}/a-b-{VERSION}-image.tar docker://registry.example/x/a-b:{VERSION}"
                 ),
                 format!("helm push {place}/a-b-{VERSION}.tgz oci://registry.example/x/charts"),
             ]

@@ -32,7 +32,7 @@ const CHEAP: [&str; 9] = [
     "release",
 ];
 /// The checks of the flake that no other part of `verify` does.
-const CHECKS: [&str; 4] = ["fmt", "chart-lint", "charts-reproducible", "sbom"];
+const CHECKS: [&str; 5] = ["fmt", "chart-lint", "charts-reproducible", "multiarch", "sbom"];
 /// The programs.
 pub const PROGRAMS: [&str; 3] = ["address-controller", "metallb-iad", "address-dashboard"];
 
@@ -46,8 +46,12 @@ pub fn run() -> Result<()> {
     println!("-- every output evaluates, for every system");
     nix.run(first.path(), &["flake", "check", "--no-build"])?;
     println!("-- two checkouts are one recipe");
-    let recipes = nix.recipes(first.path())?;
-    ensure!(recipes == nix.recipes(second.path())?, "another folder or other times make another recipe");
+    let recipes = nix.recipes(first.path(), "packages")?;
+    let checks = nix.recipes(first.path(), "checks")?;
+    for (outputs, one) in [("packages", &recipes), ("checks", &checks)] {
+        let another = nix.recipes(second.path(), outputs)?;
+        ensure!(*one == another, "another folder or other times make other recipes of {outputs}");
+    }
 
     println!("-- built from the first checkout, and again, by force, from the second");
     let release = nix.build(first.path(), "release")?;
@@ -63,16 +67,10 @@ pub fn run() -> Result<()> {
     ensure!(release == again, "{} and {} differ", release.display(), again.display());
 
     println!("-- the checks of the flake");
-    let checks = CHECKS.map(|name| format!("checks.{SYSTEM}.{name}"));
-    nix.build_all(first.path(), &checks.each_ref().map(String::as_str), &[])?;
+    let wanted = CHECKS.map(|name| format!("checks.{SYSTEM}.{name}"));
+    nix.build_all(first.path(), &wanted.each_ref().map(String::as_str), &[])?;
     println!("-- a change rebuilds only what is made of it");
-    let mut before = recipes;
-    for edit in EDITS {
-        second.append(edit.file, edit.adds)?;
-        let after = nix.recipes(second.path())?;
-        edit.compare(&before, &after)?;
-        before = after;
-    }
+    edits(&nix, &second, recipes, &checks)?;
 
     println!("-- the images");
     let all = images(&release, scratch.path())?;
@@ -85,6 +83,22 @@ pub fn run() -> Result<()> {
     }
     demo::Args { exit: true, binaries: Some(binaries), charts: Some(release), trace: false, traffic: false }
         .run()
+}
+
+/// Edits a checkout, file after file, and looks at what would be built anew.
+fn edits(nix: &Nix, checkout: &Checkout, packages: Recipes, checks: &Recipes) -> Result<()> {
+    let mut before = packages;
+    for edit in EDITS {
+        checkout.append(edit.file, edit.adds)?;
+        let after = nix.recipes(checkout.path(), "packages")?;
+        edit.compare(&before, &after)?;
+        before = after;
+        if edit.file == DOCUMENT {
+            let after = nix.recipes(checkout.path(), "checks")?;
+            ensure!(*checks == after, "a change of {DOCUMENT} rebuilds checks");
+        }
+    }
+    Ok(())
 }
 
 /// Looks at every image, runs its programs, and returns the one that has all.
@@ -116,13 +130,21 @@ struct Edit {
     felt_by: &'static [&'static str],
 }
 
+/// One that no test reads.
+const DOCUMENT: &str = "docs/performance.md";
+
 const EDITS: &[Edit] = &[
+    Edit { file: DOCUMENT, adds: "\nMore.\n", felt_by: &["docs"] },
     Edit { file: "docs/operations.md", adds: "\nMore.\n", felt_by: &["docs"] },
     Edit { file: "crates/e2e/tests/flagship.rs", adds: "// More.\n", felt_by: &[] },
     Edit { file: "crates/xtask/src/main.rs", adds: "// More.\n", felt_by: &[] },
     Edit { file: "crates/sim/src/lib.rs", adds: "// More.\n", felt_by: &[] },
     Edit { file: "flake.nix", adds: "# More.\n", felt_by: &[] },
-    Edit { file: "chart/metallb-iad/values.yaml", adds: "# More.\n", felt_by: &["charts", "release"] },
+    Edit {
+        file: "chart/metallb-iad/values.yaml",
+        adds: "# More.\n",
+        felt_by: &["charts", "release", "release-multiarch"],
+    },
     Edit {
         file: "crates/api/src/lib.rs",
         adds: "// More.\n",
@@ -137,6 +159,7 @@ const EDITS: &[Edit] = &[
             "image-metallb-iad",
             "metallb-iad",
             "release",
+            "release-multiarch",
         ],
     },
 ];
