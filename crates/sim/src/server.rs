@@ -56,6 +56,8 @@ pub struct Server {
     pub full_namespaces: BTreeSet<String>,
     /// Namespaces that are to go: nothing is created there any more.
     pub ending_namespaces: BTreeSet<String>,
+    /// Those that went.
+    gone_namespaces: BTreeSet<String>,
     /// Whether any object ever had an owner.
     pub has_owned: bool,
     /// Whether the cluster has no IPv6.
@@ -89,6 +91,11 @@ impl Server {
         self.objects.values().map(|stored| &stored.object).filter(move |object| object.kind() == kind)
     }
 
+    /// Whatever is there, in the order of its names.
+    pub fn everything(&self) -> impl Iterator<Item = &Object> {
+        self.objects.values().map(|stored| &stored.object)
+    }
+
     pub fn create(&mut self, object: &Object) -> Result<Object, Refusal> {
         let reference = object.reference();
         if self.objects.contains_key(&reference) {
@@ -101,7 +108,9 @@ impl Server {
         if self.ending_namespaces.contains(&namespace) && reference.kind != Kind::Event {
             return Err(Refusal::Refused(format!("namespace {namespace} is being terminated")));
         }
-        self.has_owned |= object.meta().owner_references.is_some();
+        if self.gone_namespaces.contains(&namespace) {
+            return Err(Refusal::Stale(format!("namespace {namespace} not found")));
+        }
         let mut value = encode(object);
         let fields = value.as_object_mut().unwrap();
         if !matches!(reference.kind, Kind::Event | Kind::Namespace) {
@@ -120,6 +129,7 @@ impl Server {
         } else {
             if reference.kind == Kind::Namespace {
                 value["metadata"]["labels"]["kubernetes.io/metadata.name"] = json!(reference.name);
+                self.gone_namespaces.remove(&reference.name);
             }
             rules::check(reference.kind, None, &mut value).map_err(Refusal::Refused)?;
         }
@@ -162,7 +172,7 @@ impl Server {
                 None => meta.remove(name),
             };
         }
-        for name in ["finalizers", "labels", "annotations"] {
+        for name in ["finalizers", "labels", "annotations", "ownerReferences"] {
             if meta.get(name).is_some_and(is_empty) {
                 meta.remove(name);
             }
@@ -186,7 +196,7 @@ impl Server {
         if new.get("spec") != old.get("spec") {
             next_generation(&mut new);
         }
-        if deleting && finalizers(&new).is_empty() {
+        if deleting && !is_held(reference.kind, &new) {
             return Ok(self.remove(reference, new));
         }
         Ok(Answer::Object(self.put(reference.clone(), new)))
@@ -194,7 +204,7 @@ impl Server {
 
     pub fn delete(&mut self, reference: &Ref, precondition: Precondition<'_>) -> Result<Answer, Refusal> {
         let mut value = self.find(reference, precondition, true)?.clone();
-        if finalizers(&value).is_empty() {
+        if !is_held(reference.kind, &value) {
             return Ok(self.remove(reference, value));
         }
         if value["metadata"].get("deletionTimestamp").is_some() {
@@ -203,7 +213,21 @@ impl Server {
         let seconds = Timestamp::from_second(self.clock.as_second()).unwrap();
         value["metadata"]["deletionTimestamp"] = json!(seconds);
         next_generation(&mut value);
+        if reference.kind == Kind::Namespace {
+            value["status"]["phase"] = json!("Terminating");
+            self.ending_namespaces.insert(reference.name.clone());
+        }
         Ok(Answer::Object(self.put(reference.clone(), value)))
+    }
+
+    /// Ends a namespace that is to go, when nothing is in it.
+    pub fn end_namespace(&mut self, name: &str) {
+        let reference = Ref { kind: Kind::Namespace, namespace: None, name: name.to_owned() };
+        if let Some(value) = self.value(&reference).cloned() {
+            self.remove(&reference, value);
+        }
+        self.ending_namespaces.remove(name);
+        self.gone_namespaces.insert(name.to_owned());
     }
 
     /// Carries out a call that writes. An Event is nobody's object here, and a read writes nothing.
@@ -249,6 +273,7 @@ impl Server {
         self.version += 1;
         value["metadata"]["resourceVersion"] = json!(self.version.to_string());
         let object = decode(reference.kind, &value);
+        self.has_owned |= object.meta().owner_references.is_some();
         let key = value["metadata"]["annotations"].get(api::wellknown::metallb::SHARE);
         self.keys_worn.extend(key.and_then(Value::as_str).map(str::to_owned));
         self.watch.push_back(Change::Applied(object.clone()));
@@ -299,6 +324,11 @@ fn is_empty(value: &Value) -> bool {
 
 fn finalizers(value: &Value) -> Vec<&str> {
     value["metadata"]["finalizers"].as_array().into_iter().flatten().filter_map(Value::as_str).collect()
+}
+
+/// Whether it stays when somebody deletes it, until whoever holds it lets go. A namespace is held by what is in it.
+fn is_held(kind: Kind, value: &Value) -> bool {
+    kind == Kind::Namespace || !finalizers(value).is_empty()
 }
 
 /// RFC 7386.

@@ -14,8 +14,9 @@ use super::reality::Reality;
 use super::sentinel::Sentinel;
 use crate::rig;
 
-/// How long the world may take to come to rest as the models say.
-const WITHIN: Duration = Duration::from_secs(20);
+/// How long the world may take to come to rest as the models say. The controller manager learns of new kinds twice a
+/// minute, and looks at a namespace that something holds every few seconds.
+const WITHIN: Duration = Duration::from_secs(60);
 const EVERY: Duration = Duration::from_millis(25);
 
 /// How far a sequence is played.

@@ -11,7 +11,7 @@ use kube::api::{
 };
 use plan::{Kind, Ref};
 use serde_json::{Value, json};
-use sim::conform::{Action, Outcome, Snapshot};
+use sim::conform::{Action, Outcome, Snapshot, owned_by};
 
 /// What a real cluster answers.
 pub struct Reality {
@@ -51,6 +51,13 @@ impl Reality {
                     done(api.patch(&of.name, &parameters, &patch).await)
                 }
             }
+            Action::Own { of, owners } => {
+                let now = join_all(owners.iter().map(|owner| self.get(owner))).await;
+                let uid = |now: Option<Value>| Some(now?["metadata"]["uid"].as_str()?.to_owned());
+                let body = owned_by(owners.iter().zip(now.into_iter().map(uid)));
+                let (parameters, patch) = (PatchParams::default(), Patch::Merge(body));
+                done(self.api(&of).patch(&of.name, &parameters, &patch).await)
+            }
             Action::Delete { of, when } => {
                 let mut parameters = DeleteParams::background();
                 if let Some((uid, version)) = when.of(self.get(&of).await.as_ref()) {
@@ -78,10 +85,12 @@ impl Reality {
         let (services, others): (Vec<_>, Vec<_>) = objects.iter().partition(|of| of.kind == Kind::Service);
         let found = others.into_iter().map(|of| async move { Some((of.clone(), self.get(of).await?)) });
         let mut snapshot: Snapshot = join_all(found).await.into_iter().flatten().collect();
-        let Some(first) = services.first() else { return snapshot };
-        for found in self.api(first).list(&ListParams::default()).await.unwrap() {
-            if let Some(of) = services.iter().find(|of| found.metadata.name.as_ref() == Some(&of.name)) {
-                snapshot.insert((*of).clone(), serde_json::to_value(found).unwrap());
+        // One list for all Services of a namespace.
+        for them in services.chunk_by(|one, other| one.namespace == other.namespace) {
+            for found in self.api(them[0]).list(&ListParams::default()).await.unwrap() {
+                if let Some(of) = them.iter().find(|of| found.metadata.name.as_ref() == Some(&of.name)) {
+                    snapshot.insert((*of).clone(), serde_json::to_value(found).unwrap());
+                }
             }
         }
         snapshot
@@ -119,8 +128,10 @@ impl Reality {
 
 fn is_held(object: &DynamicObject) -> bool {
     let meta = &object.metadata;
-    meta.deletion_timestamp.is_some()
-        && meta.finalizers.as_ref().is_some_and(|finalizers| !finalizers.is_empty())
+    // A namespace has more of them, which its controller takes off.
+    let of_namespace = object.data["spec"]["finalizers"].as_array().is_some_and(|held| !held.is_empty());
+    let held = of_namespace || meta.finalizers.as_ref().is_some_and(|held| !held.is_empty());
+    meta.deletion_timestamp.is_some() && held
 }
 
 fn done(answer: kube::Result<DynamicObject>) -> Outcome {

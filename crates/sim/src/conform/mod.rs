@@ -10,7 +10,7 @@ pub mod seen;
 mod sequences;
 
 use plan::Ref;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 pub use place::Place;
 pub use seen::{Snapshot, seen};
@@ -51,6 +51,11 @@ pub enum Action {
         of: Ref,
         when: When,
     },
+    /// Its owners are from now on these, as they are now, or as they never were if they are not there.
+    Own {
+        of: Ref,
+        owners: Vec<Ref>,
+    },
     /// MetalLB's process ends.
     Stop,
     /// It starts again.
@@ -88,6 +93,19 @@ impl When {
             Self::Other => Some((OTHER_UID.to_owned(), text("resourceVersion"))),
         }
     }
+}
+
+/// The patch that names owners. `uid`: what the cluster says of each.
+pub fn owned_by<'a>(owners: impl Iterator<Item = (&'a Ref, Option<String>)>) -> Value {
+    let owners: Vec<_> = owners
+        .map(|(owner, uid)| {
+            json!({
+                "apiVersion": owner.kind.api_version(), "kind": owner.kind.as_str(), "name": owner.name,
+                "uid": uid.as_deref().unwrap_or(OTHER_UID),
+            })
+        })
+        .collect();
+    json!({ "metadata": { "ownerReferences": owners } })
 }
 
 /// What an action returned.

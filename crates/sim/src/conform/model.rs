@@ -5,9 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use plan::{Kind, Object, Ref};
 use serde_json::json;
 
-use super::{Action, Moment, Outcome, Place, Sequence, Snapshot, seen};
+use super::{Action, Moment, Outcome, Place, Sequence, Snapshot, owned_by, seen};
+use crate::chance::Chance;
 use crate::metallb::{MetalLb, NAMESPACE};
 use crate::server::{Answer, Refusal, Server, decode, encode};
+use crate::world::manager;
 
 /// In how many orders MetalLB works.
 const ORDERS: u64 = 11;
@@ -70,7 +72,7 @@ impl Run {
     }
 
     fn act(&mut self, action: Action) -> Outcome {
-        let is_patch = matches!(action, Action::Patch { .. });
+        let is_patch = matches!(action, Action::Patch { .. } | Action::Own { .. });
         let answer = match action {
             Action::Create(reference, value) => {
                 let made = self.server.create(&decode(reference.kind, &value));
@@ -85,6 +87,11 @@ impl Run {
                 let expected = when.of(self.server.value(&of));
                 let expected = expected.as_ref().map(|(uid, version)| (uid.as_str(), version.as_str()));
                 self.server.delete(&of, expected)
+            }
+            Action::Own { of, owners } => {
+                let uid = |owner: &Ref| self.server.get(owner).and_then(|object| object.meta().uid.clone());
+                let body = owned_by(owners.iter().map(|owner| (owner, uid(owner))));
+                self.server.patch(&of, false, &body, None)
             }
             Action::Stop => {
                 self.metallb.down = true;
@@ -120,7 +127,11 @@ impl Run {
             for reference in std::mem::take(&mut self.server.touched) {
                 self.metallb.notice(&reference);
             }
-            let worked = self.metallb.step(&mut self.server).is_some();
+            let mut worked = self.metallb.step(&mut self.server).is_some();
+            if !worked && manager::has_work(&self.server) {
+                manager::step(&mut self.server, &mut Chance::of(0));
+                worked = true;
+            }
             if !worked && self.server.touched.is_empty() {
                 return;
             }

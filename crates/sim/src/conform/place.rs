@@ -76,6 +76,16 @@ impl Place {
         Ref { kind: Kind::Namespace, namespace: None, name: name.to_owned() }
     }
 
+    /// The object of that kind and name in the second namespace.
+    pub fn there(&self, of: Ref) -> Ref {
+        Ref { namespace: Some(self.away()), ..of }
+    }
+
+    /// Makes the second namespace.
+    pub fn second(&self) -> Action {
+        create(self.namespace(&self.away()), json!({}))
+    }
+
     /// A load balancer for port 80.
     pub fn balancer(&self, name: &str, annotations: Value, spec: Value) -> Action {
         let mut whole = json!({
@@ -172,6 +182,11 @@ pub fn patch_when(of: Ref, body: Value, when: When) -> Action {
 
 pub fn patch_status(of: Ref, status: Value) -> Action {
     Action::Patch { of, status: true, body: json!({ "status": status }), when: When::Any }
+}
+
+/// It belongs to these.
+pub fn own(of: Ref, owners: &[Ref]) -> Action {
+    Action::Own { of, owners: owners.to_vec() }
 }
 
 pub fn delete(of: Ref) -> Action {

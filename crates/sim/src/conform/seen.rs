@@ -50,6 +50,7 @@ fn one(reference: &Ref, before: Option<&Value>, now: &Value, events: Option<&BTr
         "finalizers": meta["finalizers"],
         "labels": meta["labels"],
         "annotations": meta["annotations"],
+        "owners": meta["ownerReferences"].as_array().map(|owners| names(owners)),
     });
     // MetalLB's counters blink, and what else is written to a namespace is nobody's business here.
     if !matches!(reference.kind, Kind::Pool | Kind::Namespace) {
@@ -70,6 +71,10 @@ fn one(reference: &Ref, before: Option<&Value>, now: &Value, events: Option<&BTr
         }
     }
     without_nothing(shown)
+}
+
+fn names(owners: &[Value]) -> Vec<&Value> {
+    owners.iter().map(|owner| &owner["name"]).collect()
 }
 
 /// MetalLB names those who share an address in any order.

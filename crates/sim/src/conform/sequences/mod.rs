@@ -2,6 +2,7 @@
 
 mod forged;
 mod kinds;
+mod owners;
 mod pins;
 mod pools;
 mod restarts;
@@ -33,6 +34,7 @@ pub fn all() -> Vec<Sequence> {
         sharing::all(),
         forged::all(),
         restarts::all(),
+        owners::all(),
     ];
     groups.into_iter().flatten().collect()
 }
