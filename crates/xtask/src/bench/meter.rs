@@ -22,10 +22,20 @@ pub(super) fn cpu_seconds(pid: u32) -> Result<f64> {
 
 /// The most memory a process had resident, in MB.
 pub(super) fn peak_rss_mb(pid: u32) -> Result<f64> {
+    status_mb(pid, "VmHWM:")
+}
+
+/// The memory a process has resident, in MB.
+pub(super) fn rss_mb(pid: u32) -> Result<f64> {
+    status_mb(pid, "VmRSS:")
+}
+
+fn status_mb(pid: u32, field: &str) -> Result<f64> {
     let text =
         std::fs::read_to_string(format!("/proc/{pid}/status")).context("reading the process's memory")?;
-    let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:")).context("no VmHWM in status")?;
-    let kilobytes: f64 = line.trim().trim_end_matches("kB").trim().parse().context("VmHWM is no number")?;
+    let line = text.lines().find_map(|line| line.strip_prefix(field));
+    let line = line.with_context(|| format!("no {field} in status"))?;
+    let kilobytes: f64 = line.trim().trim_end_matches("kB").trim().parse().context("memory is no number")?;
     Ok(kilobytes / 1024.0)
 }
 
@@ -49,11 +59,24 @@ fn count(line: &str) -> u64 {
     value
 }
 
-/// Writes of one of our controllers that were accepted so far, events included, by `verb resource`. From its own
-/// metrics, served at a loopback address.
-pub(super) async fn own_writes(address: &str) -> Result<BTreeMap<String, u64>> {
+/// The metrics of one of our controllers, served at a loopback address.
+async fn own_page(address: &str) -> Result<String> {
     let config = kube::Config::new(format!("http://{address}").parse()?);
-    let text = page(&Client::try_from(config)?).await.context("reading a controller's metrics")?;
+    page(&Client::try_from(config)?).await.context("reading a controller's metrics")
+}
+
+/// Whether one of our controllers has worked on something, works on nothing, and nothing waits.
+pub(super) async fn is_idle(address: &str) -> Result<bool> {
+    let text = own_page(address).await?;
+    let sum = |name: &str| text.lines().filter(|line| line.starts_with(name)).map(count).sum::<u64>();
+    let busy = sum("workqueue_depth{") + sum("controller_runtime_active_workers{");
+    Ok(busy == 0 && sum("controller_runtime_reconcile_total{") > 0)
+}
+
+/// Writes of one of our controllers that were accepted so far, events included, by `verb resource`. From its own
+/// metrics.
+pub(super) async fn own_writes(address: &str) -> Result<BTreeMap<String, u64>> {
+    let text = own_page(address).await?;
     let lines = text.lines().filter(|line| line.starts_with("address_controller_writes_total{"));
     let write = |line| Some((format!("{} {}", label(line, "verb")?, label(line, "resource")?), count(line)));
     Ok(lines.filter_map(write).collect())

@@ -9,6 +9,7 @@ mod handoff;
 mod load;
 mod meter;
 mod noisy;
+mod restart;
 
 use anyhow::Result;
 use clap::Subcommand;
@@ -28,6 +29,7 @@ enum What {
     Decide(decide::Args),
     Handoff(handoff::Args),
     Noisy(noisy::Args),
+    Restart(restart::Args),
 }
 
 impl Args {
@@ -44,6 +46,7 @@ impl Args {
                 What::Decide(args) => args.run(),
                 What::Handoff(args) => args.run().await,
                 What::Noisy(args) => args.run().await,
+                What::Restart(args) => args.run().await,
             }
         })
     }
