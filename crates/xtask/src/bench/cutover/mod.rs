@@ -23,6 +23,9 @@ pub(super) struct Args {
     /// Take MetalLB as it is, with a client that asks for at most 20 changes a second (until v0.15).
     #[arg(long)]
     throttled: bool,
+    /// Measure only the ways whose names have this in them.
+    #[arg(long, value_name = "WORDS")]
+    only: Option<String>,
     /// Let another Service change 20 times a second meanwhile, so that kube-proxy syncs as often as it can.
     #[arg(long)]
     busy: bool,
@@ -73,7 +76,8 @@ impl Args {
             scene::keep_busy(&cluster).await?;
         }
         let mut driver: Option<(Process, &str)> = None;
-        for (name, handoff, flip) in PARTS {
+        let only = self.only.as_deref().unwrap_or_default();
+        for (name, handoff, flip) in PARTS.into_iter().filter(|(name, ..)| name.contains(only)) {
             if driver.as_ref().map(|(_, handoff)| *handoff) != handoff {
                 if let Some((process, _)) = driver.take() {
                     process.stop().await;

@@ -105,8 +105,12 @@ impl Scene {
     /// Lets the other Service take over, when all is at rest; in each run at another moment of kube-proxy's time.
     pub(super) async fn flip(&mut self, flip: Flip, run: u32) -> Result<Taken> {
         let (from, to) = (self.at, 1 - self.at);
-        if flip == Flip::Waiting {
-            self.name_claim(to, true).await?;
+        if flip != Flip::Anew {
+            // A new object, as for a new release: MetalLB's events about one that it refused often are dropped, and by gap the
+            // driver waits for such an event.
+            self.delete(to).await?;
+            let named = flip == Flip::Waiting;
+            self.make(to, if named { json!({ CLAIM: CLAIM_NAME }) } else { json!({}) }).await?;
         }
         tokio::time::sleep(REST + Duration::from_millis(u64::from(run * 137 % 1000))).await;
         // What was asked until now was answered, and is not of this.
@@ -131,14 +135,21 @@ impl Scene {
     /// Ends the asking and takes the Services away; what became of the long connection.
     pub(super) async fn end(&mut self) -> Result<Line> {
         let report = self.traffic.take().context("nothing was asked")?.stop().await?;
-        for name in NAMES {
-            if self.services.get_opt(name).await?.is_some() {
-                self.services.delete(name, &DeleteParams::default()).await?;
-            }
-            let gone = |service: Option<&Service>| service.is_none();
-            await_condition(self.services.clone(), name, gone).await?;
+        for number in 0..NAMES.len() {
+            self.delete(number).await?;
         }
         Ok(report.line)
+    }
+
+    /// Deletes a Service if it is there, and waits until it is gone.
+    async fn delete(&self, number: usize) -> Result<()> {
+        let name = NAMES[number];
+        if self.services.get_opt(name).await?.is_some() {
+            self.services.delete(name, &DeleteParams::default()).await?;
+        }
+        let gone = |service: Option<&Service>| service.is_none();
+        await_condition(self.services.clone(), name, gone).await?;
+        Ok(())
     }
 
     async fn claim(&self) -> Result<String> {
