@@ -111,10 +111,17 @@ fn withdraw_unwanted(index: &Index, claim: &IPAddressClaim, missing: &[Family], 
         let Some(service) = index.services.get(&key).filter(|service| !service.is_deleting()) else {
             continue;
         };
-        if index.address_held_by(&service).is_none() && index.is_placeholder(&service) {
+        let unbacked = index.address_held_by(&service).is_none() && index.is_placeholder(&service);
+        if unbacked && !is_all_that_is_left(claim, &service) {
             withdraw(index, &service, plan);
         }
     }
+}
+
+/// Whether the ledger has lost what was recorded by this placeholder: it goes on holding for the claim, until that goes or
+/// the ledger is written anew.
+fn is_all_that_is_left(claim: &IPAddressClaim, placeholder: &Service) -> bool {
+    claim.phase() == ClaimPhase::Lost && !claim.is_deleting() && placeholder.held_address().is_some()
 }
 
 /// Deletes an allocation placeholder, after a live look that it does not hold an address which the index, behind the

@@ -9,7 +9,8 @@ use serde_json::json;
 
 use super::c11_reverse::associated;
 use crate::world::build::{
-    HOME, IP, Setup, address_ref, claim, claim_ref, home_ref, service, service_in, service_ref, web,
+    HOME, IP, Setup, address_ref, claim, claim_ref, home_ref, service, service_in, service_ref,
+    static_address, web,
 };
 use crate::world::{Pace, World, crash};
 
@@ -183,6 +184,42 @@ fn c12_11_allocation_placeholder_of_an_earlier_claim_of_that_name() {
     world.create(stale);
     world.settle();
     assert_eq!(world.placeholders().len(), 1, "{}", world.last_words(40));
+}
+
+/// The ledger's entry goes by force while no controller looks; the claim lives.
+fn without_entry() -> (World, String) {
+    let mut world = Setup { contended: false, ..Setup::default() }.world(Pace::Eager);
+    let name = world.address_of(IP).name_any();
+    world.delete(&address_ref(&name));
+    world.patch(&address_ref(&name), json!({ "metadata": { "finalizers": null } }));
+    assert!(world.addresses().is_empty());
+    world.restart();
+    world.settle();
+    assert_eq!(world.claim_phase("web-ip"), "Lost");
+    (world, name)
+}
+
+#[test]
+fn c12_18_a_hold_outlives_its_entry_in_the_ledger() {
+    let (mut world, name) = without_entry();
+    let hold = world.hold(IP).name_any();
+    world.pass(3600);
+    assert_eq!(world.hold(IP).name_any(), hold);
+    let mut entry = static_address(&name, IP);
+    entry.spec.claim_ref =
+        Some(serde_json::from_value(json!({ "namespace": "tenant-a", "name": "web-ip" })).unwrap());
+    world.create(entry);
+    world.settle();
+    assert_eq!(world.claim_phase("web-ip"), "Bound");
+    world.assert_held(IP);
+}
+
+#[test]
+fn c12_19_a_hold_without_an_entry_goes_with_its_claim() {
+    let (mut world, _) = without_entry();
+    world.delete(&claim_ref("web-ip"));
+    world.settle();
+    gone(&world);
 }
 
 fn marked(name: &str, claim: Option<&str>) -> k8s_openapi::api::core::v1::Service {
