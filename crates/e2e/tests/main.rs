@@ -31,6 +31,7 @@ mod crash;
 mod crd_rules;
 mod d4_allocation;
 mod d_pools;
+mod disasters;
 mod faults;
 mod flagship;
 mod go_migration;

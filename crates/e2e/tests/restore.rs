@@ -29,7 +29,7 @@ where
 }
 
 /// Takes an object away at once, as a disaster does.
-async fn lose<K>(api: &Api<K>, name: &str)
+pub async fn lose<K>(api: &Api<K>, name: &str)
 where
     K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Serialize + Send + 'static,
 {
