@@ -167,6 +167,7 @@ fn d4_first_and_last_namespace_that_fits(#[case] relabelled: bool) {
             relabel(&mut world, "tenant-b", json!({ "team": null }));
         } else {
             world.delete(&namespace_ref("tenant-z"));
+            world.server.end_namespace("tenant-z");
         }
         world.settle();
         world.assert_associated("web", &[IP]);
