@@ -13,6 +13,7 @@ mod parameters;
 mod pools;
 mod shadow;
 mod shapes;
+mod traceparent;
 mod wire;
 
 /// A property that must hold for any input.
@@ -26,6 +27,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("objects", objects::hold),
     ("parameters", parameters::hold),
     ("pools", pools::hold),
+    ("traceparent", traceparent::hold),
 ];
 
 /// Runs the target of that name; the name must be among [`TARGETS`].
