@@ -1,6 +1,7 @@
 //! This project on the cluster: its charts installed, its controllers built and run with the charts' service accounts.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
@@ -62,6 +63,13 @@ pub struct Controllers {
     dashboard: PathBuf,
 }
 
+/// The names of what cargo told this program of its package, if it runs it. Cargo is not to hear them again from its
+/// caller: build scripts would run anew, and half of the crates be built anew with them, each time another calls.
+pub fn told_by_cargo() -> impl Iterator<Item = OsString> {
+    let told = |name: &str| ["CARGO_PKG_", "CARGO_MANIFEST_"].iter().any(|prefix| name.starts_with(prefix));
+    std::env::vars_os().map(|(name, _)| name).filter(move |name| name.to_str().is_some_and(told))
+}
+
 impl Controllers {
     /// Those of a folder, each by its program's name: built elsewhere, such as for an image.
     pub fn of_folder(folder: &Path) -> Self {
@@ -89,13 +97,8 @@ impl Controllers {
         if release {
             command.arg("--release");
         }
-        // What cargo tells a test of its package would make build scripts run again, and half of the crates with them.
-        let told =
-            |name: &str| ["CARGO_PKG_", "CARGO_MANIFEST_"].iter().any(|prefix| name.starts_with(prefix));
-        for (name, _) in std::env::vars_os() {
-            if name.to_str().is_some_and(told) {
-                command.env_remove(name);
-            }
+        for name in told_by_cargo() {
+            command.env_remove(name);
         }
         let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn();
         let output = child.map_err(Error::io("running cargo"))?.wait_with_output().await;

@@ -215,7 +215,11 @@ pub fn find(program: &str) -> Option<PathBuf> {
 
 /// The cargo that runs us.
 pub fn cargo_command() -> Command {
-    Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    for name in devcluster::told_by_cargo() {
+        command.env_remove(name);
+    }
+    command
 }
 
 /// Runs cargo in the workspace, with its output where ours goes.

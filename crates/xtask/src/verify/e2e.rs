@@ -56,6 +56,9 @@ impl Binary {
         }
         let mut command = Command::new("unshare");
         command.args(["--user", "--map-root-user"]).arg(cargo.get_program());
+        for (name, _) in cargo.get_envs() {
+            command.env_remove(name);
+        }
         command
     }
 }
