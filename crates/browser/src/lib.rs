@@ -16,10 +16,10 @@ mod modules;
 mod page;
 mod wire;
 
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use anyhow::{Context as _, Result};
+use devcluster::binaries::on_path;
 use serde_json::json;
 
 pub use page::Page;
@@ -75,7 +75,7 @@ impl Browser {
     /// # Errors
     /// When node, npm or Chromium are missing, with the way to get them, or when it does not start.
     pub async fn start() -> Result<Self> {
-        let chromium = PROGRAMS.iter().find_map(|name| find(name));
+        let chromium = PROGRAMS.iter().find_map(|name| on_path(name));
         let chromium = chromium.context("chromium is missing (on Debian: apt-get install chromium)")?;
         let modules = tokio::task::spawn_blocking(modules::ensure).await??;
         let wire = Wire::start(DRIVER, &modules, &chromium).await?;
@@ -101,9 +101,4 @@ impl Browser {
         .await?;
         Ok(page)
     }
-}
-
-fn find(program: &str) -> Option<PathBuf> {
-    let path = std::env::var_os("PATH")?;
-    std::env::split_paths(&path).map(|dir| dir.join(program)).find(|file| file.is_file())
 }

@@ -1,6 +1,6 @@
 //! Finding each program: given by the user, or built from its module.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::build;
 use crate::components::{Component, MONITORING_CRDS, PROMETHEUS_OPERATOR};
@@ -65,11 +65,25 @@ fn user_folders() -> Vec<PathBuf> {
     if let Some(dir) = std::env::var_os("KUBEBUILDER_ASSETS") {
         return vec![dir.into()];
     }
-    std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()).collect()
+    path_folders().collect()
+}
+
+/// Where a program is on PATH.
+pub fn on_path(program: &str) -> Option<PathBuf> {
+    within(path_folders(), program)
+}
+
+fn path_folders() -> impl Iterator<Item = PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).collect::<Vec<_>>().into_iter()
+}
+
+fn within(mut folders: impl Iterator<Item = PathBuf>, name: &str) -> Option<PathBuf> {
+    folders.find_map(|folder| Some(folder.join(name)).filter(|file| Path::is_file(file)))
 }
 
 fn given_by_user(name: &str, folders: &[PathBuf]) -> Option<PathBuf> {
-    let which = |name: &str| folders.iter().map(|dir| dir.join(name)).find(|path| path.is_file());
+    let which = |name: &str| within(folders.iter().cloned(), name);
     let whole = which(Component::Etcd.name()).is_some() && which(Component::Apiserver.name()).is_some();
     let offered = [Component::Etcd, Component::Apiserver, Component::ControllerManager];
     if whole && offered.iter().any(|c| c.name() == name) { which(name) } else { None }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::{Result, cache_folder};
+use crate::{Result, binaries, cache_folder};
 
 /// Where the files of such packages are, as they would be below the root of a machine.
 pub fn folder() -> Result<PathBuf> {
@@ -11,8 +11,6 @@ pub fn folder() -> Result<PathBuf> {
 
 /// Where a program is: on PATH, or among those files.
 pub fn program(name: &str) -> Option<PathBuf> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let taken_apart = folder().ok().map(|folder| folder.join("usr/bin"));
-    let mut folders = std::env::split_paths(&path).chain(taken_apart);
-    folders.find_map(|folder| Some(folder.join(name)).filter(|file| Path::is_file(file)))
+    let taken_apart = || Some(folder().ok()?.join("usr/bin").join(name)).filter(|file| Path::is_file(file));
+    binaries::on_path(name).or_else(taken_apart)
 }

@@ -83,5 +83,5 @@ pub use options::{Families, Options};
 pub use parts::Part;
 pub use process::{Exit, Process};
 pub use prometheus::{Exemplar, Prometheus, Sample, Target};
-pub use stack::{Controller, Controllers, RunOptions, told_by_cargo, workspace};
+pub use stack::{Controller, Controllers, RunOptions, cargo_command, workspace};
 pub use witness::{Holders, Witness};

@@ -1,9 +1,8 @@
 //! This project on the cluster: its charts installed, its controllers built and run with the charts' service accounts.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use crate::cluster::Cluster;
 use crate::process::Process;
@@ -63,16 +62,33 @@ pub struct Controllers {
     dashboard: PathBuf,
 }
 
-/// The names of what cargo told this program of its package, if it runs it. Cargo is not to hear them again from its
-/// caller: build scripts would run anew, and half of the crates be built anew with them, each time another calls.
-pub fn told_by_cargo() -> impl Iterator<Item = OsString> {
+/// The cargo that runs this program, if one does. It does not hear what it told this program of its own package: build
+/// scripts would run anew, and half of the crates be built anew with them, each time another program calls.
+pub fn cargo_command() -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     let told = |name: &str| ["CARGO_PKG_", "CARGO_MANIFEST_"].iter().any(|prefix| name.starts_with(prefix));
-    std::env::vars_os().map(|(name, _)| name).filter(move |name| name.to_str().is_some_and(told))
+    for (name, _) in std::env::vars_os() {
+        if name.to_str().is_some_and(told) {
+            command.env_remove(name);
+        }
+    }
+    command
 }
 
 impl Controllers {
+    /// Those of a folder, if one is given; else those of this source tree, built with or without optimisation.
+    ///
+    /// # Errors
+    /// As [`Controllers::build`].
+    pub async fn of(folder: Option<&Path>, release: bool) -> Result<Self> {
+        match folder {
+            Some(folder) => Ok(Self::of_folder(folder)),
+            None => Self::build(release).await,
+        }
+    }
+
     /// Those of a folder, each by its program's name: built elsewhere, such as for an image.
-    pub fn of_folder(folder: &Path) -> Self {
+    fn of_folder(folder: &Path) -> Self {
         Self {
             core: folder.join(Controller::Core.name()),
             driver: folder.join(Controller::Driver.name()),
@@ -85,7 +101,7 @@ impl Controllers {
     /// # Errors
     /// When cargo fails; its words go to standard error.
     pub async fn build(release: bool) -> Result<Self> {
-        let mut command = tokio::process::Command::new(std::env::var_os("CARGO").unwrap_or("cargo".into()));
+        let mut command = tokio::process::Command::from(cargo_command());
         command.current_dir(workspace()).args([
             "build",
             "--quiet",
@@ -96,9 +112,6 @@ impl Controllers {
         }
         if release {
             command.arg("--release");
-        }
-        for name in told_by_cargo() {
-            command.env_remove(name);
         }
         let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn();
         let output = child.map_err(Error::io("running cargo"))?.wait_with_output().await;

@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::{Context as _, bail, ensure};
-use devcluster::debian;
+use devcluster::binaries::on_path;
+use devcluster::{cargo_command, debian};
 
 use crate::workspace;
 
@@ -141,13 +142,13 @@ pub fn preflight(tools: &[Tool]) -> anyhow::Result<()> {
     let missing: BTreeSet<Tool> = tools.iter().copied().filter(|tool| !tool.is_there()).collect();
     let (apart, whole): (Vec<&Tool>, Vec<&Tool>) = missing.iter().partition(|tool| tool.brings_a_service());
     if let Some(tool) = apart.first()
-        && find("apt-get").is_some()
+        && on_path("apt-get").is_some()
         && let Err(error) = tool.packages().iter().try_for_each(|package| take_apart(package))
     {
         println!("warning: {error:#}");
     }
     let packages: Vec<&str> = whole.iter().flat_map(|tool| tool.packages()).copied().collect();
-    if !packages.is_empty() && is_root() && find("apt-get").is_some() {
+    if !packages.is_empty() && is_root() && on_path("apt-get").is_some() {
         println!("installing {}", packages.join(" "));
         // A machine that was never asked has no list of packages, or one of packages that are gone.
         let outcome = run(Command::new("apt-get").args(["update", "--quiet=2"])).and_then(|()| {
@@ -205,21 +206,6 @@ fn node_is_recent() -> bool {
 fn is_recent(version: &str) -> bool {
     let major = version.trim().trim_start_matches('v').split('.').next();
     major.and_then(|major| major.parse().ok()).is_some_and(|major: u32| major >= NODE)
-}
-
-/// Where a program is on PATH.
-pub fn find(program: &str) -> Option<PathBuf> {
-    let path = std::env::var_os("PATH")?;
-    std::env::split_paths(&path).map(|dir| dir.join(program)).find(|file| file.is_file())
-}
-
-/// The cargo that runs us.
-pub fn cargo_command() -> Command {
-    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    for name in devcluster::told_by_cargo() {
-        command.env_remove(name);
-    }
-    command
 }
 
 /// Runs cargo in the workspace, with its output where ours goes.

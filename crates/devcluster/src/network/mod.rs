@@ -24,7 +24,7 @@ use tokio::runtime::Runtime;
 
 pub use self::namespace::Namespace;
 pub(crate) use self::node::{NODE, SPEAKER};
-use crate::{Error, Result};
+use crate::{Error, Result, binaries};
 
 /// The node's address towards the client.
 pub(crate) const NODE_IP: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
@@ -51,8 +51,7 @@ impl Network {
     /// Without the right to, or without the programs `ip` and `nft`.
     pub fn create() -> Result<Self> {
         // kube-proxy says so only in its log.
-        let path = std::env::var_os("PATH").unwrap_or_default();
-        if !std::env::split_paths(&path).any(|folder| folder.join("nft").is_file()) {
+        if binaries::on_path("nft").is_none() {
             let words = "`nft` was not found on PATH: on Debian: apt-get install nftables".to_owned();
             return Err(Error::Network { words });
         }

@@ -74,6 +74,8 @@ pub struct Sample {
 pub struct Traffic {
     started: Instant,
     samples: Arc<Mutex<Vec<Sample>>>,
+    /// How many of them were told as news.
+    told: usize,
     stop: oneshot::Sender<()>,
     done: oneshot::Receiver<Report>,
 }
@@ -101,7 +103,7 @@ impl Traffic {
             samples.sort_by_key(|sample| sample.due);
             let _ = report.send(Report { samples, line: seen });
         })?;
-        Ok(Self { started, samples, stop, done })
+        Ok(Self { started, samples, told: 0, stop, done })
     }
 
     /// Whether the newest hundred answers are all of one workload; a request that failed is no answer.
@@ -117,9 +119,11 @@ impl Traffic {
         self.started.elapsed()
     }
 
-    /// The requests that were over when this was asked, in the order in which they ended, after the first `skip` of them.
-    pub fn since(&self, skip: usize) -> Vec<Sample> {
-        lock(&self.samples).iter().skip(skip).cloned().collect()
+    /// The requests that ended since this was asked last, in that order.
+    pub fn news(&mut self) -> Vec<Sample> {
+        let news: Vec<_> = lock(&self.samples).iter().skip(self.told).cloned().collect();
+        self.told += news.len();
+        news
     }
 
     /// Ends it, and tells what was seen.

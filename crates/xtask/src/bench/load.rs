@@ -5,6 +5,9 @@ use std::fmt::Debug;
 use std::time::Duration;
 
 use anyhow::{Result, bail};
+use api::IPAddressClass;
+use api::wellknown::driver;
+use devcluster::Cluster;
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{Api, DeleteParams, PostParams};
@@ -26,6 +29,15 @@ pub(super) fn object<K: DeserializeOwned>(kind: &str, name: &str, spec: Value) -
         "apiVersion": "local.sdn.cozystack.io/v1alpha1", "kind": kind,
         "metadata": { "name": name }, "spec": spec,
     }))?)
+}
+
+/// Makes a class, and the pool of the same name that it draws from.
+pub(super) async fn class(cluster: &Cluster, name: &str, addresses: &str) -> Result<()> {
+    cluster.create_pool(name, &[addresses], false).await?;
+    let spec = json!({ "provisioner": driver::PROVISIONER, "parameters": { "pool": name } });
+    let class: IPAddressClass = object("IPAddressClass", name, spec)?;
+    Api::all(cluster.admin()).create(&PostParams::default(), &class).await?;
+    Ok(())
 }
 
 /// Makes a namespace.

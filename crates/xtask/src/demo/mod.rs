@@ -49,10 +49,7 @@ impl Args {
         println!(
             "   (built from source at first use, which takes about 20 minutes on 2 cores; then seconds)"
         );
-        let controllers = match &self.binaries {
-            Some(folder) => Controllers::of_folder(folder),
-            None => Controllers::build(false).await?,
-        };
+        let controllers = Controllers::of(self.binaries.as_deref(), false).await?;
         let options = Options { charts: self.charts.clone(), ..Options::default() };
         let cluster = Cluster::start(options).await?;
         cluster.install_charts(&[], &[]).await?;
@@ -71,14 +68,19 @@ impl Args {
 
         let mut scene = Scene::set(&cluster, jaeger).await?;
         let told = story::tell(&mut scene).await;
-        if let Err(error) = &told {
-            cluster.keep();
-            println!("\nFAILED: {error:#}\nlogs of every part: {}", cluster.run_dir().display());
-        }
+        keep_if_failed(&cluster, &told);
         if !self.exit {
             stay(&cluster, &dashboard.url).await?;
         }
         told.context("a step of the story did not hold")
+    }
+}
+
+/// Leaves the logs of every part where they are if a story did not hold, and says where.
+fn keep_if_failed(cluster: &Cluster, told: &Result<()>) {
+    if let Err(error) = told {
+        cluster.keep();
+        println!("\nFAILED: {error:#}\nlogs of every part: {}", cluster.run_dir().display());
     }
 }
 

@@ -10,7 +10,7 @@ use devcluster::{Cluster, Controller, Controllers, Network, Options, RunOptions,
 use serde_json::json;
 
 use super::scene::Scene;
-use super::{Args, story};
+use super::{Args, keep_if_failed, story};
 
 const TENANT: &str = "tenant";
 const THIEF: &str = "thief";
@@ -29,10 +29,7 @@ pub(super) fn run(args: &Args) -> Result<()> {
     let options = Options { charts: args.charts.clone(), ..Options::default() };
     let controllers = tokio::runtime::Runtime::new()?.block_on(async {
         binaries::ensure_for_network(&options).await?;
-        match &args.binaries {
-            Some(folder) => Ok(Controllers::of_folder(folder)),
-            None => Controllers::build(false).await,
-        }
+        Controllers::of(args.binaries.as_deref(), false).await
     })?;
     let network = Network::create()?;
     let options = Options { network: Some(network.clone()), ..options };
@@ -43,10 +40,7 @@ pub(super) fn run(args: &Args) -> Result<()> {
             cluster.run_controller(&controllers, controller, RunOptions::default()).await?;
         }
         let told = tell(&cluster, &network).await;
-        if let Err(error) = &told {
-            cluster.keep();
-            println!("\nFAILED: {error:#}\nlogs of every part: {}", cluster.run_dir().display());
-        }
+        keep_if_failed(&cluster, &told);
         told
     })
 }
@@ -102,23 +96,19 @@ fn judge(report: &Report) -> Result<()> {
 /// A client whose seconds are shown.
 struct Shown {
     traffic: Traffic,
-    /// How many requests were shown.
-    told: usize,
 }
 
 impl Shown {
     fn begin(network: &Network, ip: &str) -> Result<Self> {
         let ip = ip.parse().context("the IP of the claim")?;
-        Ok(Self { traffic: Traffic::start(network, ip)?, told: 0 })
+        Ok(Self { traffic: Traffic::start(network, ip)? })
     }
 
     /// Shows one second.
     async fn second(&mut self) {
         tokio::time::sleep(Duration::from_secs(1)).await;
-        let samples = self.traffic.since(self.told);
-        self.told += samples.len();
         let mut counts: BTreeMap<String, usize> = BTreeMap::new();
-        for sample in samples {
+        for sample in self.traffic.news() {
             *counts.entry(sample.answer.unwrap_or_else(|_| "nobody".to_owned())).or_default() += 1;
         }
         let counts: Vec<_> = counts.iter().map(|(name, count)| format!("{name} {count}/s")).collect();

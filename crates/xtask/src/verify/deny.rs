@@ -4,6 +4,8 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::Context;
+use devcluster::binaries::on_path;
+use devcluster::cargo_command;
 
 use crate::tools;
 
@@ -21,14 +23,14 @@ pub fn run() -> anyhow::Result<()> {
 
 /// The cargo-deny on PATH, or the one in the cache, which is built if it is not there yet.
 fn installed() -> anyhow::Result<PathBuf> {
-    if let Some(path) = tools::find("cargo-deny") {
+    if let Some(path) = on_path("cargo-deny") {
         return Ok(path);
     }
     let root = devcluster::cache_folder()?.join(format!("cargo-deny-{VERSION}"));
     let binary = root.join("bin/cargo-deny");
     if !binary.is_file() {
         println!("building cargo-deny {VERSION} (only the first run does; some minutes)");
-        let mut install = tools::cargo_command();
+        let mut install = cargo_command();
         install
             .args(["install", "cargo-deny", "--locked", "--quiet", "--version", VERSION, "--root"])
             .arg(&root);

@@ -9,8 +9,9 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, bail};
+use devcluster::cargo_command;
 
-use crate::tools::{cargo_command, is_root};
+use crate::tools::is_root;
 use crate::workspace;
 
 /// More than these are not bad luck.

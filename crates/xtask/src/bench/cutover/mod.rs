@@ -57,10 +57,7 @@ impl Args {
         // From inside nothing can be fetched.
         let controllers = tokio::runtime::Runtime::new()?.block_on(async {
             binaries::ensure_for_network(&options).await?;
-            match &self.binaries {
-                Some(folder) => Ok(Controllers::of_folder(folder)),
-                None => Controllers::build(true).await,
-            }
+            Controllers::of(self.binaries.as_deref(), true).await
         })?;
         let network = Network::create()?;
         let options = Options { network: Some(network.clone()), ..options };

@@ -3,9 +3,9 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
+use api::IPAddressClaim;
 use api::claim::ClaimPhase;
-use api::wellknown::{CLAIM, driver, metallb};
-use api::{IPAddressClaim, IPAddressClass};
+use api::wellknown::{CLAIM, metallb};
 use devcluster::traffic::{Line, Report, Traffic, Workload};
 use devcluster::{Cluster, Holders, Network, Witness};
 use k8s_openapi::api::core::v1::Service;
@@ -55,18 +55,13 @@ pub(super) struct Scene {
     ip: String,
     /// Which of the two has the address.
     at: usize,
-    /// How many requests were told of.
-    told: usize,
     _workloads: Vec<Workload>,
 }
 
 impl Scene {
     pub(super) async fn set(cluster: &Cluster, network: &Network) -> Result<Self> {
         let client = cluster.admin();
-        cluster.create_pool("bench", &["203.0.113.0/28"], false).await?;
-        let spec = json!({ "provisioner": driver::PROVISIONER, "parameters": { "pool": "bench" } });
-        let class: IPAddressClass = object("IPAddressClass", "bench", spec)?;
-        Api::all(client.clone()).create(&PostParams::default(), &class).await?;
+        load::class(cluster, "bench", "203.0.113.0/28").await?;
         load::namespace(&client, TENANT).await?;
         let mut workloads = Vec::new();
         for name in NAMES {
@@ -80,7 +75,6 @@ impl Scene {
             traffic: None,
             ip: PINNED.to_owned(),
             at: 0,
-            told: 0,
             _workloads: workloads,
         })
     }
@@ -88,7 +82,6 @@ impl Scene {
     /// Makes the Services as they are to begin with, and begins to ask.
     pub(super) async fn begin(&mut self, flip: Flip) -> Result<()> {
         self.at = 0;
-        self.told = 0;
         PINNED.clone_into(&mut self.ip);
         match flip {
             Flip::Anew => self.make(0, json!({ metallb::PIN: PINNED })).await?,
@@ -198,8 +191,7 @@ impl Scene {
 
     /// What the client saw since this was asked last.
     fn seen(&mut self) -> Report {
-        let mut samples = self.traffic.as_ref().map(|traffic| traffic.since(self.told)).unwrap_or_default();
-        self.told += samples.len();
+        let mut samples = self.traffic.as_mut().map(Traffic::news).unwrap_or_default();
         samples.sort_by_key(|sample| sample.due);
         Report { samples, line: Line::default() }
     }

@@ -8,8 +8,8 @@ use anyhow::{Context as _, Result};
 use api::address::{Handoff, HandoffDirection};
 use api::claim::ClaimPhase;
 use api::conditions::{find, types};
-use api::wellknown::{CLAIM, driver};
-use api::{IPAddress, IPAddressClaim, IPAddressClass, Ip};
+use api::wellknown::CLAIM;
+use api::{IPAddress, IPAddressClaim, Ip};
 use devcluster::{Cluster, Holders};
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use k8s_openapi::api::core::v1::Service;
@@ -75,10 +75,7 @@ impl Scene {
         let client = cluster.admin();
         let last = FIRST + services + holds + SPARE - 1;
         let range = format!("{}-{}", Ipv4Addr::from(FIRST), Ipv4Addr::from(last));
-        cluster.create_pool("bench", &[&range], false).await?;
-        let spec = json!({ "provisioner": driver::PROVISIONER, "parameters": { "pool": "bench" } });
-        let class: IPAddressClass = object("IPAddressClass", "bench", spec)?;
-        Api::all(client.clone()).create(&PostParams::default(), &class).await?;
+        load::class(cluster, "bench", &range).await?;
         load::namespace(&client, TENANT).await?;
         let mut scene = Self {
             claims: Api::namespaced(client.clone(), TENANT),

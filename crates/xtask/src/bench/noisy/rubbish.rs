@@ -1,8 +1,8 @@
 //! The noisy tenant: objects that lead to nothing.
 
 use anyhow::Result;
-use api::wellknown::{CLAIM, driver};
-use api::{IPAddressClaim, IPAddressClass};
+use api::IPAddressClaim;
+use api::wellknown::CLAIM;
 use devcluster::Cluster;
 use k8s_openapi::api::core::v1::Service;
 use kube::ResourceExt as _;
@@ -44,10 +44,7 @@ fn service(number: usize, load_balancer: bool) -> Result<Service> {
 impl Rubbish {
     pub(super) async fn of(cluster: &Cluster, load_balancers: bool) -> Result<Self> {
         let client = cluster.admin();
-        cluster.create_pool(FULL, &["198.18.1.1/32"], false).await?;
-        let spec = json!({ "provisioner": driver::PROVISIONER, "parameters": { "pool": FULL } });
-        let class: IPAddressClass = object("IPAddressClass", FULL, spec)?;
-        Api::all(client.clone()).create(&PostParams::default(), &class).await?;
+        load::class(cluster, FULL, "198.18.1.1/32").await?;
         load::namespace(&client, NAMESPACE).await?;
         let claims: Api<IPAddressClaim> = Api::namespaced(client.clone(), NAMESPACE);
         let first = object("IPAddressClaim", "first", json!({ "className": FULL }))?;

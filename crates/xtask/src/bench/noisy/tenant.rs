@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
 use api::conditions::{find, types};
-use api::wellknown::{CLAIM, driver};
-use api::{IPAddress, IPAddressClaim, IPAddressClass};
+use api::wellknown::CLAIM;
+use api::{IPAddress, IPAddressClaim};
 use devcluster::Cluster;
 use k8s_openapi::api::core::v1::Service;
 use kube::api::{Api, DeleteParams, PostParams};
@@ -67,10 +67,7 @@ fn has_ip(service: Option<&Service>) -> bool {
 impl Tenant {
     pub(super) async fn settle(cluster: &Cluster) -> Result<Self> {
         let client = cluster.admin();
-        cluster.create_pool(CLASS, &["198.18.0.1-198.18.0.9"], false).await?;
-        let spec = json!({ "provisioner": driver::PROVISIONER, "parameters": { "pool": CLASS } });
-        let class: IPAddressClass = object("IPAddressClass", CLASS, spec)?;
-        Api::all(client.clone()).create(&PostParams::default(), &class).await?;
+        load::class(cluster, CLASS, "198.18.0.1-198.18.0.9").await?;
         load::namespace(&client, NAMESPACE).await?;
         let claims: Api<IPAddressClaim> = Api::namespaced(client.clone(), NAMESPACE);
         let claim = object("IPAddressClaim", NAME, json!({ "className": CLASS }))?;

@@ -6,7 +6,7 @@ use std::ops::Range;
 use anyhow::{Context as _, Result, bail};
 use api::address::HandoffDirection;
 use api::wellknown::{CLAIM, driver, metallb};
-use api::{IPAddress, IPAddressClaim, IPAddressClass, Ip};
+use api::{IPAddress, IPAddressClaim, Ip};
 use devcluster::{Cluster, Controller, Controllers};
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use k8s_openapi::api::core::v1::Service;
@@ -35,10 +35,7 @@ impl Fleet {
     /// The class and its pool.
     pub(super) async fn of(cluster: &Cluster) -> Result<Self> {
         let client: Client = cluster.admin();
-        cluster.create_pool("bench", &["198.18.0.0-198.19.255.255"], false).await?;
-        let spec = json!({ "provisioner": driver::PROVISIONER, "parameters": { "pool": "bench" } });
-        let class: IPAddressClass = object("IPAddressClass", "bench", spec)?;
-        Api::all(client.clone()).create(&PostParams::default(), &class).await?;
+        load::class(cluster, "bench", "198.18.0.0-198.19.255.255").await?;
         load::namespace(&client, TENANT).await?;
         Ok(Self {
             claims: Api::namespaced(client.clone(), TENANT),

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use anyhow::{Context as _, Result, ensure};
+use devcluster::binaries::on_path;
 use serde_json::Value;
 
 use crate::tools;
@@ -84,7 +85,7 @@ impl Image {
     /// alone, by its user, with its environment. The kubeconfig, which the script is told by KUBECONFIG, is put where it
     /// is on this machine.
     pub fn wrap(&self, program: &str, folder: &Path) -> Result<()> {
-        let chroot = tools::find("chroot").context("chroot is missing: it is part of coreutils")?;
+        let chroot = on_path("chroot").context("chroot is missing: it is part of coreutils")?;
         let exports: Vec<_> = self.env().map(|variable| format!("export '{variable}'")).collect();
         let script = format!(
             "#!/bin/sh\nset -e\nroot='{root}'\ninstall -D -m 444 \"$KUBECONFIG\" \"$root$KUBECONFIG\"\n{exports}\n\
