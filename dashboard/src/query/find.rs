@@ -97,6 +97,11 @@ impl Find {
         }
     }
 
+    /// Whether what is found comes in the order of the index: not what is found by a part of any text.
+    pub const fn keeps_order(&self) -> bool {
+        self.part().is_none()
+    }
+
     /// The IPs that are meant, if IPs are.
     pub fn range(&self) -> Option<(Ip, Ip)> {
         match self {

@@ -231,7 +231,7 @@ pub fn list(eye: &Eye, params: &Params, paging: Paging) -> Result<AddressList, B
     let takes = |row: &&Arc<AddressRow>| takes_all || eye.scope.sees_address(row) && wish.takes(eye, row);
     let range = wish.find.as_ref().and_then(Find::range);
     let part = wish.find.as_ref().and_then(Find::part);
-    let mut rows: Vec<_> = match (range, part) {
+    let rows: Vec<_> = match (range, part) {
         (Some((first, last)), _) => eye.world.addresses_between(first, last).filter(takes).collect(),
         (None, Some(part)) => eye.world.addresses_with(part).into_iter().filter(takes).collect(),
         (None, None) => eye.world.addresses().filter(takes).collect(),
@@ -239,11 +239,9 @@ pub fn list(eye: &Eye, params: &Params, paging: Paging) -> Result<AddressList, B
     let matched = rows.len();
     let gaps = if wish.gaps && may_show_gaps { gaps::between(eye.world, &wish) } else { Vec::new() };
     let shown = matched + gaps.len();
-    let in_order = part.is_none();
-    if wish.gaps && !in_order {
-        rows.sort_unstable_by(|a, b| by_address(a, b));
-    }
-    let page = if wish.sort == USUAL && (in_order || wish.gaps) {
+    // A search by a part of a text leaves no gaps: there is nothing to merge where the order is lost.
+    let in_order = wish.find.as_ref().is_none_or(Find::keeps_order);
+    let page = if wish.sort == USUAL && in_order {
         paging.slice(merged(rows, gaps))
     } else {
         let by_since = wish.sort.by == By::Since;
@@ -294,13 +292,9 @@ fn compare(sort: Sort<By>, (a_since, a): &Ranked, (b_since, b): &Ranked) -> Orde
         // "Since" grows with age: the newest comes first.
         By::Since => b_since.cmp(a_since),
     };
-    let order = by_column.then_with(|| by_address(a, b));
+    let by_address = || a.ip.cmp(&b.ip).then_with(|| a.name.cmp(&b.name));
+    let order = by_column.then_with(by_address);
     if sort.down { order.reverse() } else { order }
-}
-
-/// The order in which the index has them.
-fn by_address(a: &AddressRow, b: &AddressRow) -> Ordering {
-    a.ip.cmp(&b.ip).then_with(|| a.name.cmp(&b.name))
 }
 
 fn none_last<T: Ord>(a: Option<T>, b: Option<T>) -> Ordering {

@@ -218,7 +218,7 @@ pub fn list(eye: &Eye, params: &Params, paging: Paging) -> Result<List<ClaimItem
         Some(find) => found(eye, find).into_iter().filter(takes).collect(),
     };
     let matched = rows.len();
-    let in_order = find.as_ref().is_none_or(|find| find.part().is_none());
+    let in_order = find.as_ref().is_none_or(Find::keeps_order);
     let page = if sort == USUAL && in_order {
         paging.slice(rows)
     } else {

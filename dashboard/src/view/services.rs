@@ -160,12 +160,6 @@ impl Eye<'_> {
         }
     }
 
-    /// The worst of the IPs of a Service.
-    fn worst(&self, row: &ServiceRow) -> Origin {
-        let ips = row.ingress.iter().chain(&row.external);
-        ips.map(|ip| self.origin(row, *ip).0).min().unwrap_or_else(|| without_ip(row))
-    }
-
     /// The worst of the IPs of every Service that has one, found along the IPs: to look up each IP of each Service
     /// costs several times that.
     fn worsts(&self) -> Worsts {
@@ -188,9 +182,10 @@ impl Eye<'_> {
             let external = !row.ingress.contains(ip);
             ServiceIp { address: ip.to_string(), origin, name, external }
         };
-        let origin = self.worst(row);
         let mut addresses: Vec<_> = row.ingress.iter().map(ip).collect();
         addresses.extend(row.external.iter().filter(|ip| !row.ingress.contains(ip)).map(ip));
+        let worst = addresses.iter().map(|address| address.origin).min();
+        let origin = worst.unwrap_or_else(|| without_ip(row));
         // A Service that names a claim and has something else waits too.
         let lacks = match origin {
             Origin::Waiting | Origin::Conflict => true,
@@ -263,7 +258,7 @@ pub fn list(eye: &Eye, params: &Params, paging: Paging) -> Result<List<ServiceIt
                 && namespace.is_none_or(|namespace| &*row.key.namespace == namespace)
                 && origin.is_none_or(|origin| worst(row) == origin)
     };
-    let in_order = find.as_ref().is_none_or(|find| find.part().is_none());
+    let in_order = find.as_ref().is_none_or(Find::keeps_order);
     let rows: Vec<&Arc<ServiceRow>> = match &find {
         None => eye.world.workloads().filter(takes).collect(),
         Some(find) => found(eye, find).into_iter().filter(|row| !row.placeholder).filter(takes).collect(),

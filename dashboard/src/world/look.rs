@@ -101,11 +101,6 @@ impl World {
         self.claim_texts.find(part)
     }
 
-    /// How many claims there are.
-    pub fn claim_count(&self) -> usize {
-        self.claims.len()
-    }
-
     /// The claims of one namespace.
     pub fn claims_of(&self, namespace: &str) -> impl Iterator<Item = &Arc<ClaimRow>> {
         let claims = self.claims.range(Key::new(namespace, "")..).map(|(_, row)| row);
