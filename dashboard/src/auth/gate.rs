@@ -62,13 +62,8 @@ impl Gate {
             return Err(Denied::Unknown);
         }
         let slot = self.known.slot(token);
-        let mut verdict = slot.verdict().await;
-        if !verdict.as_ref().is_some_and(Verdict::holds) {
-            // Forgotten first: if the API server cannot be asked, nobody is let in on old news.
-            *verdict = None;
-            *verdict = Some(self.ask(token).await?);
-        }
-        let guest = verdict.as_mut().and_then(|verdict| verdict.guest.as_mut());
+        let mut verdict = slot.believed(Verdict::holds, self.ask(token)).await?;
+        let guest = verdict.guest.as_mut();
         slot.saw(guest.is_none());
         let guest = guest.ok_or(Denied::Unknown)?;
         self.complete(guest).await?;

@@ -4,8 +4,10 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use sha2::{Digest, Sha256};
-use tokio::sync::MutexGuard;
+use tokio::sync::{MappedMutexGuard, MutexGuard};
 use tokio::time::Instant;
+
+use super::Denied;
 
 /// How many tokens are remembered.
 const REMEMBERED: usize = 1_000;
@@ -48,9 +50,21 @@ impl<V> Memory<V> {
 }
 
 impl<V> Slot<V> {
-    /// What is known, for one at a time.
-    pub async fn verdict(&self) -> MutexGuard<'_, Option<V>> {
-        self.verdict.lock().await
+    /// What is known, for one at a time; asked for anew unless it holds still.
+    ///
+    /// # Errors
+    /// When it cannot be asked for. Nothing is known then: nobody is let in on old news.
+    pub async fn believed(
+        &self,
+        holds: impl FnOnce(&V) -> bool,
+        ask: impl Future<Output = Result<V, Denied>>,
+    ) -> Result<MappedMutexGuard<'_, V>, Denied> {
+        let mut known = self.verdict.lock().await;
+        let verdict = match known.take().filter(holds) {
+            Some(verdict) => verdict,
+            None => ask.await?,
+        };
+        Ok(MutexGuard::map(known, |known| known.insert(verdict)))
     }
 
     /// It was asked about, and was somebody's or nobody's.

@@ -86,28 +86,21 @@ impl Door {
             return Ok(Word::Nobodys);
         }
         let slot = self.0.known.slot(token);
-        let mut verdict = slot.verdict().await;
-        if !verdict.as_ref().is_some_and(Verdict::holds) {
-            // Forgotten first: if the API server cannot be asked, nobody is let in on old news.
-            *verdict = None;
-            let at = Instant::now();
-            let word = self.ask(token).await?;
-            *verdict = Some(Verdict { at, word });
-        }
-        let word = verdict.as_ref().map_or(Word::Nobodys, |verdict| verdict.word);
+        let word = slot.believed(Verdict::holds, self.ask(token)).await?.word;
         slot.saw(word == Word::Nobodys);
         Ok(word)
     }
 
-    async fn ask(&self, token: &str) -> Result<Word, Denied> {
+    async fn ask(&self, token: &str) -> Result<Verdict, Denied> {
+        let at = Instant::now();
         let _turn = self.0.turns.acquire().await;
         let owner = match auth::owner(&self.0.client, token).await {
             Ok(owner) => owner,
-            Err(Denied::Unknown) => return Ok(Word::Nobodys),
+            Err(Denied::Unknown) => return Ok(Verdict { at, word: Word::Nobodys }),
             Err(error) => return Err(error),
         };
         let may = auth::may(&self.0.client, &owner, Access::Path(PATH)).await?;
-        Ok(if may { Word::May } else { Word::MayNot })
+        Ok(Verdict { at, word: if may { Word::May } else { Word::MayNot } })
     }
 }
 
