@@ -38,7 +38,7 @@ fn end(
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let ended = runtime.map_err(Box::from).and_then(|runtime| {
         runtime.block_on(async {
-            let client = setup::client(config.await?)?;
+            let client = setup::patient_client(config.await?)?;
             errand(Hand::new(client, manager)).await
         })
     });

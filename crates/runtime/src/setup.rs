@@ -132,17 +132,30 @@ pub fn client(config: Config) -> Result<Client, SetupError> {
     Ok(counted_client(config)?.0)
 }
 
+/// A client that asks again for some two minutes when the server says that it has too much to do, or is not ready yet: what
+/// somebody does once has no queue.
+///
+/// # Errors
+/// As [`client`].
+pub(crate) fn patient_client(config: Config) -> Result<Client, SetupError> {
+    Ok(build(config, true)?.0)
+}
+
 /// As [`client`], with what counts its requests.
 ///
 /// # Errors
 /// As [`client`].
-pub fn counted_client(mut config: Config) -> Result<(Client, Requests), SetupError> {
+pub fn counted_client(config: Config) -> Result<(Client, Requests), SetupError> {
+    build(config, false)
+}
+
+fn build(mut config: Config, retry: bool) -> Result<(Client, Requests), SetupError> {
     // A second call in one process finds it installed.
     let _installed = rustls::crypto::ring::default_provider().install_default();
     config.connect_timeout = Some(CONNECT);
     config.read_timeout = Some(READ);
     config.reset_reader_on_write = true;
-    config.default_retry = false;
+    config.default_retry = retry;
     let requests = Requests::to(&config.cluster_url);
     let builder = ClientBuilder::try_from(config).map_err(SetupError::Client)?;
     Ok((builder.with_layer(&requests).build(), requests))
@@ -155,4 +168,41 @@ fn host_name() -> String {
         .ok()
         .filter(|name| !name.is_empty())
         .unwrap_or_else(|| "unknown".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use axum::Router;
+    use axum::http::StatusCode;
+    use rstest::rstest;
+
+    use super::*;
+
+    /// Right after a CRD came, its storage is "(re)initializing": 429. A controller's queue asks again; an errand has none.
+    #[rstest]
+    #[case::of_a_controller(client, 1)]
+    #[case::of_an_errand(patient_client, 3)]
+    #[tokio::test]
+    async fn who_asks_again_when_the_server_is_not_ready(
+        #[case] make: fn(Config) -> Result<Client, SetupError>,
+        #[case] expected: u32,
+    ) {
+        let asked = Arc::new(AtomicU32::new(0));
+        let count = Arc::clone(&asked);
+        let answer = async move || match count.fetch_add(1, Ordering::Relaxed) {
+            0 => (StatusCode::TOO_MANY_REQUESTS, "{}"),
+            1 => (StatusCode::SERVICE_UNAVAILABLE, "{}"),
+            _ => (StatusCode::OK, "[]"),
+        };
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        tokio::spawn(async move { axum::serve(listener, Router::new().fallback(answer)).await });
+        let client = make(Config::new(url.parse().unwrap())).unwrap();
+        let request = http::Request::get("/x").body(Vec::new()).unwrap();
+        assert_eq!(client.request_text(request).await.is_ok(), expected == 3);
+        assert_eq!(asked.load(Ordering::Relaxed), expected);
+    }
 }
