@@ -18,6 +18,7 @@ use serde::de::DeserializeOwned;
 use tokio::time::Instant;
 
 use crate::explain::with_causes;
+use crate::lean::Lean;
 use crate::wire;
 
 /// How long a watch stands before it is asked for anew, in seconds. A connection that died in silence is
@@ -73,15 +74,15 @@ impl Feed {
     /// what changes. Whoever keeps less than the whole object never holds a whole list.
     pub async fn follow(&self, client: Client, sink: impl FnMut(Change) + Send) {
         match self.kind {
-            Kind::Class => self.watch(Api::<IPAddressClass>::all(client), sink).await,
-            Kind::Address => self.watch(Api::<IPAddress>::all(client), sink).await,
-            Kind::Namespace => self.watch(Api::<v1::Namespace>::all(client), sink).await,
+            Kind::Class => self.watch(Api::<Lean<IPAddressClass>>::all(client), sink).await,
+            Kind::Address => self.watch(Api::<Lean<IPAddress>>::all(client), sink).await,
+            Kind::Namespace => self.watch(Api::<Lean<v1::Namespace>>::all(client), sink).await,
             Kind::Claim => self.watch(self.namespaced::<IPAddressClaim>(client), sink).await,
             Kind::Service => self.watch(self.namespaced::<v1::Service>(client), sink).await,
             Kind::Event => self.watch(self.namespaced::<v1::Event>(client), sink).await,
             Kind::Pool => {
                 let resource = resource_of(self.kind);
-                let api: Api<DynamicObject> = match &self.namespace {
+                let api: Api<Lean<DynamicObject>> = match &self.namespace {
                     Some(namespace) => Api::namespaced_with(client, namespace, &resource),
                     None => Api::all_with(client, &resource),
                 };
@@ -90,7 +91,7 @@ impl Feed {
         }
     }
 
-    fn namespaced<K>(&self, client: Client) -> Api<K>
+    fn namespaced<K>(&self, client: Client) -> Api<Lean<K>>
     where
         K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
     {
@@ -100,7 +101,7 @@ impl Feed {
         }
     }
 
-    async fn watch<K>(&self, api: Api<K>, mut sink: impl FnMut(Change) + Send)
+    async fn watch<K>(&self, api: Api<Lean<K>>, mut sink: impl FnMut(Change) + Send)
     where
         K: Resource + Clone + fmt::Debug + DeserializeOwned + Send + 'static,
         Object: From<K>,
@@ -155,7 +156,7 @@ fn resource_of(kind: Kind) -> ApiResource {
     }
 }
 
-fn trimmed<K: Resource>(kind: Kind, mut object: K) -> Object
+fn trimmed<K: Resource>(kind: Kind, Lean(mut object): Lean<K>) -> Object
 where
     Object: From<K>,
 {

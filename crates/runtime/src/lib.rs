@@ -21,6 +21,7 @@ mod fake;
 pub mod feed;
 pub mod hand;
 mod leader;
+mod lean;
 pub mod logs;
 mod metrics;
 mod once;

@@ -10,6 +10,8 @@ use plan::{Kind, Object, Ref};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
+use crate::lean::Lean;
+
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 /// The requests for one collection.
@@ -41,7 +43,7 @@ pub(crate) fn decode(kind: Kind, text: &str) -> Result<Object, serde_json::Error
 }
 
 fn parse<K: DeserializeOwned + Resource>(kind: Kind, text: &str) -> Result<K, serde_json::Error> {
-    let mut object = serde_json::from_str(text)?;
+    let Lean(mut object) = serde_json::from_str::<Lean<K>>(text)?;
     trim(kind, &mut object);
     Ok(object)
 }
