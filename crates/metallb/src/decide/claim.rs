@@ -73,13 +73,13 @@ pub(super) fn reserve(index: &mut Index, key: &ClaimKey, moment: &Moment) -> Pla
     let class = class_name(&claim).and_then(|name| index.classes.get(&name));
     let Some(class) = class.filter(|class| class::is_served(class)) else {
         // Nothing can be recorded without a class: what waits in MetalLB would be given an IP, and keep it for nobody.
-        withdraw_unwanted(index, &claim, &[], &mut plan);
+        withdraw_unwanted(index, &claim, &[], moment, &mut plan);
         for family in missing {
             index.park(key, family);
         }
         return plan;
     };
-    withdraw_unwanted(index, &claim, &missing, &mut plan);
+    withdraw_unwanted(index, &claim, &missing, moment, &mut plan);
     for family in missing {
         let name = placeholder::allocation_name(&claim, family);
         let existing = ServiceKey::new(&index.config.placeholder_namespace, &name);
@@ -91,10 +91,7 @@ pub(super) fn reserve(index: &mut Index, key: &ClaimKey, moment: &Moment) -> Pla
             }
             Some(service) if service.is_deleting() => index.park(key, family),
             Some(service) => match service.ingress().into_iter().find(|ip| ip.family() == family) {
-                Some(ip) => {
-                    index.forget_attempt(key, family);
-                    record(index, &claim, &class, &service, ip, moment, &mut plan);
-                }
+                Some(ip) => record(index, &claim, &class, &service, ip, moment, &mut plan),
                 None => watch_for_refusal(index, &claim, &class, &service, family, moment, &mut plan),
             },
         }
@@ -103,8 +100,15 @@ pub(super) fn reserve(index: &mut Index, key: &ClaimKey, moment: &Moment) -> Pla
 }
 
 /// An allocation placeholder that nothing backs and nobody wants is deleted: its claim is being deleted, or
-/// its family was met in another way.
-fn withdraw_unwanted(index: &Index, claim: &IPAddressClaim, missing: &[Family], plan: &mut Plan) {
+/// its family was met in another way. Not while the API server may still record its address by a call whose answer was
+/// given up on: that address would be held by nobody.
+fn withdraw_unwanted(
+    index: &Index,
+    claim: &IPAddressClaim,
+    missing: &[Family],
+    moment: &Moment,
+    plan: &mut Plan,
+) {
     for family in Family::ALL.into_iter().filter(|family| !missing.contains(family)) {
         let name = placeholder::allocation_name(claim, family);
         let key = ServiceKey::new(&index.config.placeholder_namespace, name);
@@ -113,7 +117,11 @@ fn withdraw_unwanted(index: &Index, claim: &IPAddressClaim, missing: &[Family], 
         };
         let unbacked = index.address_held_by(&service).is_none() && index.is_placeholder(&service);
         if unbacked && !is_all_that_is_left(claim, &service) {
-            withdraw(index, &service, plan);
+            let late = |name: &AddressName| index.may_be_recorded(name, moment.now);
+            match service.held_address().as_ref().and_then(late) {
+                Some(wait) => plan.retry(wait),
+                None => withdraw(index, &service, plan),
+            }
         }
     }
 }
@@ -265,6 +273,7 @@ fn record(
         plan.standing.push(Event::warning(&object, "LedgerMismatch", "Reserve", note));
         return;
     }
+    index.forget_attempt(&claim.key(), ip.family());
     // The precondition of this write proves that the IP was still there when it was pinned: from then on
     // MetalLB can only keep it or clear it, never replace it.
     let pinned = service.pin().is_ok_and(|pin| pin == BTreeSet::from([ip]));
@@ -275,6 +284,7 @@ fn record(
         }});
         plan.push(Action::patch(Target::of(&Object::Service(Arc::clone(service))), body));
     }
+    index.note_record(name.clone(), moment.now);
     let operation = trace::reservation(index, claim);
     let context = operation.map(|ours| (TRACEPARENT.to_owned(), ours.context.to_string()));
     plan.push(Action::create(IPAddress {

@@ -69,6 +69,8 @@ pub struct Index {
     failures: HashMap<String, Failure>,
     attempts: HashMap<(ClaimKey, Family), Attempt>,
     /// By the Service's uid.
+    /// When an address that is not in the ledger yet was last sent to be recorded.
+    records: HashMap<AddressName, jiff::Timestamp>,
     fights: HashMap<String, fights::Fight>,
     /// Whether every Service that there was at the start is known.
     services_listed: bool,
@@ -126,6 +128,7 @@ impl Index {
             attempts: HashMap::new(),
             fights: HashMap::new(),
             services_listed: false,
+            records: HashMap::new(),
             queued: BTreeSet::new(),
             addresses_by_claim: Many::default(),
             addresses_by_class: Many::default(),

@@ -88,6 +88,7 @@ impl Index {
     ) {
         self.counts.address_changed(old, new);
         let Some(name) = old.or(new).map(IPAddress::key) else { return };
+        self.records.remove(&name);
         for (address, present) in [(old, false), (new, true)] {
             let Some(address) = address else { continue };
             dirty.insert(Self::unit(address));

@@ -1,6 +1,8 @@
 //! Who waits for an address, and what must not be taken meanwhile (contract §9).
 
-use api::{ClaimKey, Family, IPAddressClaim, Ip, ServiceKey};
+use std::time::Duration;
+
+use api::{AddressName, ClaimKey, Family, IPAddressClaim, Ip, ServiceKey};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::secondary::Dirty;
@@ -11,6 +13,10 @@ use crate::decide::inventory::is_observed;
 use crate::decide::placeholder::allocation_name;
 use crate::parse::pool::Pool;
 use crate::parse::service::View;
+
+/// How long a call may still be carried out after it was decided on: its sender waits ten seconds, the API server works on
+/// what it got for a minute.
+const LATE: Duration = Duration::from_secs(75);
 
 /// What a claim waits for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -173,10 +179,27 @@ impl Index {
         message.clone_into(&mut attempt.message);
     }
 
+    /// An address is about to be recorded. Those whose calls are over are forgotten: what became of them is known.
+    pub fn note_record(&mut self, name: AddressName, at: jiff::Timestamp) {
+        self.records.retain(|_, sent| left_of(*sent, at).is_some());
+        self.records.insert(name, at);
+    }
+
+    /// How long the call that records it may still be carried out, whatever its sender was told.
+    pub fn may_be_recorded(&self, name: &AddressName, now: jiff::Timestamp) -> Option<Duration> {
+        self.records.get(name).and_then(|sent| left_of(*sent, now))
+    }
+
     /// The reservation succeeded.
     pub fn forget_attempt(&mut self, claim: &ClaimKey, family: Family) {
         self.attempts.remove(&(claim.clone(), family));
     }
+}
+
+/// How much is left of the time within which a call sent then may still be carried out.
+fn left_of(sent: jiff::Timestamp, now: jiff::Timestamp) -> Option<Duration> {
+    let passed = Duration::try_from(now.duration_since(sent)).unwrap_or_default();
+    LATE.checked_sub(passed).filter(|left| !left.is_zero())
 }
 
 /// The class a claim was resolved to, or names.

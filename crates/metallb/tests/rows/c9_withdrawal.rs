@@ -3,13 +3,16 @@
 use std::sync::Arc;
 
 use api::ClaimKey;
+use api::claim::ClaimPhase;
+use api::wellknown::{driver, metallb as metallb_names};
+use jiff::SignedDuration;
 use k8s_openapi::api::core::v1::Service;
 use kube::ResourceExt;
 use metallb::{Driver, Key};
 use plan::{Action, Brain, Change, Kind, Moment, Object, Ref};
 use serde_json::json;
 
-use crate::world::build::{IP, Setup, address_ref, claim};
+use crate::world::build::{IP, Setup, address_ref, claim, static_address};
 use crate::world::{Pace, crash};
 
 /// A placeholder that waits in MetalLB while the class goes would be given an IP later, and keep it for nobody.
@@ -75,4 +78,72 @@ fn c9_21_a_reservation_that_lost_its_ip_does_not_queue() {
     let moment = Moment { now: world.server.now(), entropy: 1 };
     let plan = driver.decide(&Key::Claim(ClaimKey::new("tenant-a", "web-ip")), &moment);
     assert!(plan.actions.iter().any(|action| matches!(action, Action::Delete { .. })), "{:#?}", plan.actions);
+}
+
+/// The call that records the address went out, and nobody knows what became of it; meanwhile the claim was bound in another way.
+#[test]
+fn c9_25_a_placeholder_stays_while_its_address_may_still_be_recorded() {
+    let mut world = Setup::roomy().empty(Pace::Eager);
+    world.metallb.down = true;
+    world.create(claim("tenant-a", "web-ip", json!({})));
+    world.settle();
+    let mut brain = Driver::new(world.config.clone());
+    for kind in [Kind::Class, Kind::Address, Kind::Claim, Kind::Service, Kind::Namespace, Kind::Pool] {
+        for change in Change::list(kind, world.server.all(kind).cloned()) {
+            brain.apply(change);
+        }
+    }
+    let key = Key::Claim(ClaimKey::new("tenant-a", "web-ip"));
+    let mut placeholder = Service::clone(&world.placeholders().remove(0));
+    placeholder.metadata.resource_version = later(placeholder.resource_version());
+    let name = api::Ip::canonical(IP).unwrap().object_name();
+    placeholder.labels_mut().insert(driver::IP_ADDRESS.to_owned(), name.to_string());
+    placeholder.annotations_mut().insert(metallb_names::PIN.to_owned(), IP.to_owned());
+    placeholder.status =
+        serde_json::from_value(json!({ "loadBalancer": { "ingress": [{ "ip": IP }] } })).unwrap();
+    brain.apply(Change::Applied(Object::Service(Arc::new(placeholder))));
+    let at = |seconds| Moment { now: world.server.now() + SignedDuration::from_secs(seconds), entropy: 1 };
+    let records = |action: &Action| matches!(action, Action::Create { object: Object::Address(_), .. });
+    let plan = brain.decide(&key, &at(0));
+    assert!(plan.actions.iter().any(records), "{:#?}", plan.actions);
+
+    let mut bound = world.claim("web-ip").unwrap();
+    bound.metadata.resource_version = later(bound.resource_version());
+    bound.status.get_or_insert_default().phase = Some(ClaimPhase::Bound);
+    brain.apply(Change::Applied(Object::Claim(Arc::new(bound))));
+    let plan = brain.decide(&key, &at(30));
+    assert!(plan.is_empty() && plan.again_after.is_some(), "{plan:#?}");
+    let plan = brain.decide(&key, &at(90));
+    assert!(
+        matches!(&plan.actions[..], [Action::ConfirmAbsent { .. }, Action::Delete { .. }]),
+        "{:#?}",
+        plan.actions
+    );
+}
+
+/// An admin entered an address of a class that nobody serves: nobody holds it, and MetalLB offers its IP each time.
+#[test]
+fn c9_26_an_ip_that_no_driver_holds_is_tried_more_and_more_seldom() {
+    let mut world = Setup { contended: false, ..Setup::default() }.empty(Pace::Eager);
+    let mut entered = static_address("by-hand", IP);
+    entered.spec.class_name = "served-by-nobody".into();
+    world.create(entered);
+    world.create(claim("tenant-a", "web-ip", json!({})));
+    world.settle();
+    world.mark();
+    for _ in 0..300 {
+        world.pass(2);
+    }
+    assert!((1..40).contains(&world.writes), "{} writes: {}", world.writes, world.last_words(60));
+    world.delete(&address_ref("by-hand"));
+    for _ in 0..150 {
+        world.pass(2);
+    }
+    assert_eq!(world.claim_phase("web-ip"), "Bound", "{}", world.last_words(60));
+    world.assert_held(IP);
+}
+
+fn later(version: Option<String>) -> Option<String> {
+    let version: u64 = version?.parse().unwrap();
+    Some((version + 1_000).to_string())
 }
