@@ -51,6 +51,7 @@ pub fn decide(index: &mut Index, key: &Key, moment: &Moment) -> Plan {
             inventory::observe(index, key, &mut plan);
             auto_claim::serve(index, key, &mut plan);
             foreign::misspelt(index, key, &mut plan);
+            service::crowded_out(index, key, &mut plan);
             plan
         }
         Key::Placeholder(key) => placeholder::sweep(index, key),

@@ -13,7 +13,7 @@ use plan::{Event, Moment, Object, Plan};
 use super::address::is_to_be_torn_down;
 use super::serviceable::serviceable;
 use super::{Unit, conflict, handoff, marks, rehold, unholdable};
-use crate::index::Index;
+use crate::index::{CROWD, Index};
 use crate::parse::service::View;
 
 /// Decides who has the addresses of the unit, and plans the next step of a handoff. Returns the addresses
@@ -137,9 +137,9 @@ fn elect(
     plan: &mut Plan,
 ) -> Option<(Arc<Service>, Vec<Arc<IPAddress>>)> {
     let key = unit.key.as_ref()?;
-    let mut services = index.services_of_claim(key);
-    services.retain(|service| !index.is_placeholder(service));
     let addresses = bound(unit);
+    let mut services = index.candidates_of_claim(key, &super::marks::ips(&addresses));
+    services.retain(|service| !index.is_placeholder(service));
     // One that has the addresses already goes first: nothing need move.
     let has_none = |service: &Service| {
         let shown = service.ingress();
@@ -247,6 +247,22 @@ fn refuse(object: &Object, name: &ServiceKey, addresses: &[Arc<IPAddress>], word
         let note = format!("Service {name} is refused: {words}");
         plan.standing.push(Event::warning(&object, "AssociationRejected", "Associate", note));
     }
+}
+
+/// A Service whose claim so many older ones name that nobody looks at it is told so, once.
+pub(super) fn crowded_out(index: &Index, key: &ServiceKey, plan: &mut Plan) {
+    let service = index.services.get(key).filter(|service| index.is_crowded_out(service));
+    let Some((service, claim)) = service.and_then(|service| Some((Arc::clone(&service), service.claim()?)))
+    else {
+        return;
+    };
+    let note = format!(
+        "{CROWD} older Services name claim {}, and no more of them are looked at; one claim serves one Service: take the \
+         annotation {} off those that are not to have it",
+        claim.name,
+        api::wellknown::CLAIM
+    );
+    plan.standing.push(Event::warning(&Object::Service(service), "AssociationRejected", "Associate", note));
 }
 
 /// A Service that wears our marks although the ledger knows nothing of it and it names no claim: the marks

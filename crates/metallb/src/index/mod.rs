@@ -25,6 +25,7 @@ use plan::{Many, Store};
 use crate::parse::pool::Pool;
 use crate::{Config, Key};
 use ips::Ips;
+pub use queries::CROWD;
 use tally::Counts;
 pub use tally::TIMERS;
 use waiting::Wait;
@@ -68,9 +69,9 @@ pub struct Index {
     /// By the Service's uid.
     failures: HashMap<String, Failure>,
     attempts: HashMap<(ClaimKey, Family), Attempt>,
-    /// By the Service's uid.
     /// When an address that is not in the ledger yet was last sent to be recorded.
     records: HashMap<AddressName, jiff::Timestamp>,
+    /// By the Service's uid.
     fights: HashMap<String, fights::Fight>,
     /// Whether every Service that there was at the start is known.
     services_listed: bool,
@@ -82,7 +83,8 @@ pub struct Index {
     /// Older objects first: of two with one IP the older stands (contract §3 c).
     addresses_by_ip: Many<Ip, (Option<Time>, AddressName)>,
     addresses_by_service: Many<ServiceKey, AddressName>,
-    services_by_claim: Many<ClaimKey, ServiceKey>,
+    /// The Services that name a claim, the oldest first.
+    services_by_claim: Many<ClaimKey, (Option<Time>, ServiceKey)>,
     /// The claims that Services of a namespace name.
     claims_by_namespace: Many<String, ClaimKey>,
     services_by_ip: Many<Ip, ServiceKey>,
@@ -126,9 +128,9 @@ impl Index {
             pools: HashMap::new(),
             failures: HashMap::new(),
             attempts: HashMap::new(),
+            records: HashMap::new(),
             fights: HashMap::new(),
             services_listed: false,
-            records: HashMap::new(),
             queued: BTreeSet::new(),
             addresses_by_claim: Many::default(),
             addresses_by_class: Many::default(),

@@ -13,6 +13,10 @@ use crate::parse::class;
 use crate::parse::pool::Pool;
 use crate::parse::service::{PLACEHOLDER_PREFIX, View, address_in_name, is_our_key};
 
+/// So many Services of one claim are looked at. One claim serves one Service: a few more wait for their turn. Whoever makes
+/// thousands must not cost everybody else thousands of looks at each change of one of them.
+pub const CROWD: usize = 64;
+
 impl Index {
     /// The addresses whose `claimRef` names this claim, of whatever uid, in name order.
     pub fn addresses_of_claim(&self, claim: &ClaimKey) -> Vec<Arc<IPAddress>> {
@@ -81,9 +85,26 @@ impl Index {
         keys.filter_map(|key| self.services.get(key)).collect()
     }
 
-    /// The Services that name this claim.
-    pub fn services_of_claim(&self, claim: &ClaimKey) -> Vec<Arc<Service>> {
-        self.services_by_claim.get(claim).filter_map(|key| self.services.get(key)).collect()
+    /// The Services that may have the addresses of this claim: the [`CROWD`] oldest of those that name it, and whichever of
+    /// those shows one of the IPs already.
+    pub fn candidates_of_claim(&self, claim: &ClaimKey, ips: &[Ip]) -> Vec<Arc<Service>> {
+        let oldest = self.services_by_claim.get(claim).take(CROWD).map(|(_, key)| key);
+        let shown = ips.iter().flat_map(|ip| self.services_by_ip.get(ip));
+        let keys: BTreeSet<_> = oldest.chain(shown).collect();
+        let services = keys.into_iter().filter_map(|key| self.services.get(key));
+        services.filter(|service| service.claim().as_ref() == Some(claim)).collect()
+    }
+
+    /// Whether more Services name the claim of this one than are looked at.
+    pub fn is_in_a_crowd(&self, service: &Service) -> bool {
+        service.claim().is_some_and(|claim| self.services_by_claim.count(&claim) > CROWD)
+    }
+
+    /// Whether so many older Services name the claim of this one that it is not looked at.
+    pub fn is_crowded_out(&self, service: &Service) -> bool {
+        let Some(claim) = service.claim().filter(|_| self.is_in_a_crowd(service)) else { return false };
+        let key = View::key(service);
+        !self.services_by_claim.get(&claim).take(CROWD).any(|(_, other)| *other == key)
     }
 
     /// The Services whose status shows this IP.

@@ -200,7 +200,8 @@ impl Index {
     fn enter(&mut self, key: &ServiceKey, service: &Service, present: bool) {
         let is_placeholder = self.is_placeholder(service);
         if let Some(claim) = service.claim() {
-            self.services_by_claim.set(claim.clone(), key.clone(), present);
+            let aged = (service.metadata.creation_timestamp.clone(), key.clone());
+            self.services_by_claim.set(claim.clone(), aged, present);
             let named = self.services_by_claim.count(&claim) > 0;
             self.claims_by_namespace.set(claim.namespace.clone(), claim, named);
         } else if present && service.is_load_balancer() && !is_placeholder {
@@ -257,7 +258,7 @@ impl Index {
             self.config.inventory && service.ingress().iter().any(|ip| self.class_of_ip(*ip).is_some());
         let may_get_claim = self.config.auto_claim && self.unclaimed.contains(&key);
         let misspelt = unknown_annotations(service).next().is_some();
-        if marked || observed || may_get_claim || misspelt {
+        if marked || observed || may_get_claim || misspelt || self.is_in_a_crowd(service) {
             keys.push(Key::Service(key));
         }
         keys

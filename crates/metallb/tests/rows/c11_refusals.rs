@@ -238,6 +238,29 @@ fn c11_60_no_pool_contains_the_address() {
     world.assert_associated("web", &[IP]);
 }
 
+/// Whoever makes thousands of Services of one claim must not cost a look at each of them at each change.
+#[test]
+fn c11_69_of_a_crowd_the_oldest_are_looked_at_and_the_others_are_told() {
+    let mut world = Setup { contended: false, ..Setup::default() }.world(Pace::Eager);
+    let name = |number: usize| format!("web-{number:02}");
+    for number in 0..67 {
+        world.create(service(&name(number), json!({ CLAIM: "web-ip" }), json!({})));
+    }
+    world.settle();
+    world.assert_associated(&name(0), &[IP]);
+    let last = service_ref(&name(66));
+    let note = world.told_once(&last, "AssociationRejected");
+    assert!(note.contains("64 older Services name claim web-ip"), "{note}");
+    world.told_once(&service_ref(&name(63)), "AssociationRejected");
+    for number in 0..3 {
+        world.delete(&service_ref(&name(number)));
+        world.settle();
+    }
+    world.assert_associated(&name(3), &[IP]);
+    let notes = world.told(&last, "AssociationRejected");
+    assert!(notes.last().is_some_and(|note| note.contains("already used by")), "{notes:#?}");
+}
+
 #[test]
 fn c11_61_second_service_is_refused_and_told_once_and_inherits() {
     let setup = Setup::default();
