@@ -8,7 +8,7 @@ use devcluster::{Cluster, Controller, Controllers, Options, Process, RunOptions}
 use serde_json::json;
 
 use super::meter::{self, cpu_seconds, rounded};
-use rubbish::Rubbish;
+use rubbish::{Kinds, Rubbish};
 use tenant::{Laps, Tenant};
 
 /// One tenant makes claims that can never be bound, and Services that can never have an address; another hands over one address after
@@ -24,6 +24,10 @@ pub(super) struct Args {
     /// Make the noisy Services load balancers that MetalLB has to look at, too.
     #[arg(long)]
     load_balancers: bool,
+    /// Make config maps in place of claims, and Services that name none: what so many objects cost by themselves, whoever looks at
+    /// them.
+    #[arg(long)]
+    plain: bool,
     /// Take the controllers as tests build them, not optimised.
     #[arg(long)]
     unoptimised: bool,
@@ -49,7 +53,8 @@ impl Args {
         let before = tenant.laps(self.handoffs).await?;
         let calm = cpu()?;
 
-        let rubbish = Rubbish::of(&cluster, self.load_balancers).await?;
+        let rubbish =
+            Rubbish::of(&cluster, Kinds { load_balancers: self.load_balancers, plain: self.plain }).await?;
         eprintln!("making {} objects", self.objects);
         let mut during = Laps::default();
         let making = rubbish.make(self.objects);
@@ -75,6 +80,7 @@ impl Args {
                 "bench": "noisy",
                 "objects": self.objects,
                 "load_balancers": self.load_balancers,
+                "plain": self.plain,
                 "unoptimised": self.unoptimised,
                 "before_ms": before.told(),
                 "during_ms": during.told(),

@@ -4,7 +4,7 @@ use anyhow::Result;
 use api::IPAddressClaim;
 use api::wellknown::CLAIM;
 use devcluster::Cluster;
-use k8s_openapi::api::core::v1::Service;
+use k8s_openapi::api::core::v1::{ConfigMap, Service};
 use kube::ResourceExt as _;
 use kube::api::{Api, PostParams};
 use serde_json::{Value, json};
@@ -15,11 +15,21 @@ const NAMESPACE: &str = "noisy";
 /// A class whose pool has one address, which is taken.
 const FULL: &str = "full";
 
+/// What the noisy tenant makes.
+#[derive(Clone, Copy)]
+pub(super) struct Kinds {
+    /// Services that MetalLB has to look at.
+    pub(super) load_balancers: bool,
+    /// Nothing that is ours to look at: config maps in place of claims, and Services that name none.
+    pub(super) plain: bool,
+}
+
 /// The noisy tenant's namespace.
 pub(super) struct Rubbish {
     claims: Api<IPAddressClaim>,
     services: Api<Service>,
-    load_balancers: bool,
+    maps: Api<ConfigMap>,
+    kinds: Kinds,
 }
 
 /// A claim of a class that does not exist, or of a pool that is full.
@@ -29,20 +39,29 @@ fn claim(number: usize) -> Result<IPAddressClaim> {
 }
 
 /// A Service that names a claim that does not exist, or one that is never bound.
-fn service(number: usize, load_balancer: bool) -> Result<Service> {
+fn service(number: usize, kinds: Kinds) -> Result<Service> {
     let claim =
         if number.is_multiple_of(2) { "no-such-claim".to_owned() } else { format!("rubbish-{number:05}") };
     let mut spec: Value = json!({ "selector": { "app": "x" }, "ports": [{ "port": 80 }] });
-    if load_balancer {
+    if kinds.load_balancers {
         spec["type"] = json!("LoadBalancer");
         spec["allocateLoadBalancerNodePorts"] = json!(false);
     }
-    let metadata = json!({ "name": format!("rubbish-{number:05}"), "annotations": { CLAIM: claim } });
+    let mut metadata = json!({ "name": format!("rubbish-{number:05}") });
+    if !kinds.plain {
+        metadata["annotations"] = json!({ CLAIM: claim });
+    }
     Ok(serde_json::from_value(json!({ "metadata": metadata, "spec": spec }))?)
 }
 
+fn map(number: usize) -> ConfigMap {
+    let mut map = ConfigMap::default();
+    map.metadata.name = Some(format!("rubbish-{number:05}"));
+    map
+}
+
 impl Rubbish {
-    pub(super) async fn of(cluster: &Cluster, load_balancers: bool) -> Result<Self> {
+    pub(super) async fn of(cluster: &Cluster, kinds: Kinds) -> Result<Self> {
         let client = cluster.admin();
         load::class(cluster, FULL, "198.18.1.1/32").await?;
         load::namespace(&client, NAMESPACE).await?;
@@ -50,21 +69,29 @@ impl Rubbish {
         let first = object("IPAddressClaim", "first", json!({ "className": FULL }))?;
         claims.create(&PostParams::default(), &first).await?;
         load::all(&claims, "bound claim", 1, |claim| claim.phase() == api::claim::ClaimPhase::Bound).await?;
-        Ok(Self { claims, services: Api::namespaced(client, NAMESPACE), load_balancers })
+        let services = Api::namespaced(client.clone(), NAMESPACE);
+        Ok(Self { claims, services, maps: Api::namespaced(client, NAMESPACE), kinds })
     }
 
     /// Makes so many, half claims and half Services, both at once.
     pub(super) async fn make(&self, objects: usize) -> Result<()> {
-        let claims = (0..objects / 2).map(claim).collect::<Result<Vec<_>>>()?;
-        let services =
-            (0..objects / 2).map(|number| service(number, self.load_balancers)).collect::<Result<_>>()?;
-        let made = load::create_all(&self.claims, claims);
-        tokio::try_join!(made, load::create_all(&self.services, services))?;
+        let services = (0..objects / 2).map(|number| service(number, self.kinds)).collect::<Result<_>>()?;
+        let services = load::create_all(&self.services, services);
+        if self.kinds.plain {
+            let maps = (0..objects / 2).map(map).collect();
+            tokio::try_join!(load::create_all(&self.maps, maps), services)?;
+        } else {
+            let claims = (0..objects / 2).map(claim).collect::<Result<_>>()?;
+            tokio::try_join!(load::create_all(&self.claims, claims), services)?;
+        }
         Ok(())
     }
 
     /// Waits until each claim was told what is wrong with it.
     pub(super) async fn told(&self, objects: usize) -> Result<()> {
+        if self.kinds.plain {
+            return Ok(());
+        }
         let told = |claim: &IPAddressClaim| {
             claim.name_any() == "first"
                 || claim.status.as_ref().is_some_and(|status| !status.conditions.is_empty())
