@@ -50,3 +50,64 @@ pub async fn pulse(live: Arc<Live>, client: Client) {
         tokio::time::sleep(PULSE).await;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use axum::http::{Request, Response};
+    use serde_json::json;
+
+    use super::*;
+    use crate::world::World;
+
+    /// What becomes of a question.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    enum Fate {
+        Answered(u16),
+        Refused,
+        Unheard,
+    }
+
+    fn client(fate: Arc<Mutex<Fate>>) -> Client {
+        let service = tower::service_fn(move |_: Request<kube::client::Body>| {
+            let fate = *fate.lock().unwrap();
+            async move {
+                let code = match fate {
+                    Fate::Answered(code) => code,
+                    Fate::Refused => return Err(std::io::Error::from(std::io::ErrorKind::ConnectionRefused)),
+                    Fate::Unheard => std::future::pending().await,
+                };
+                let version = json!({
+                    "major": "1", "minor": "36", "gitVersion": "v1.36.3", "gitCommit": "", "gitTreeState": "",
+                    "buildDate": "", "goVersion": "", "compiler": "", "platform": "",
+                });
+                let no = json!({ "kind": "Status", "status": "Failure", "code": code, "message": "no", "reason": "Forbidden" });
+                let answer = if code == 200 { version } else { no };
+                let body = kube::client::Body::from(answer.to_string().into_bytes());
+                Ok(Response::builder().status(code).body(body).unwrap())
+            }
+        });
+        Client::new(service, "default")
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_api_server_that_does_not_answer_is_silent_and_one_that_says_no_is_not() {
+        let fate = Arc::new(Mutex::new(Fate::Unheard));
+        let live = Live::new(World::new("home"));
+        let pulse = tokio::spawn(pulse(Arc::clone(&live), client(Arc::clone(&fate))));
+        for (now, silent) in [
+            (Fate::Answered(200), false),
+            (Fate::Unheard, true),
+            (Fate::Answered(403), false),
+            (Fate::Refused, true),
+            (Fate::Answered(200), false),
+        ] {
+            *fate.lock().unwrap() = now;
+            // One question may be under way still; the next one is heard of after this.
+            tokio::time::sleep(2 * (PULSE + PATIENCE)).await;
+            assert_eq!(live.silent().is_some(), silent, "{now:?}");
+        }
+        pulse.abort();
+    }
+}

@@ -3,9 +3,10 @@
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use runtime::auth::{Digested, digest};
+use tokio::time::Instant;
 
 /// How long a session lasts, at most.
 pub(super) const LASTS: Duration = Duration::from_secs(8 * 3600);
@@ -79,6 +80,20 @@ mod tests {
         assert_eq!(sessions.token("token"), None);
         sessions.end(&name);
         assert_eq!(sessions.token(&name), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_session_runs_out_and_is_forgotten() {
+        let sessions = Sessions::default();
+        let name = sessions.begin("token", Some("ann".into()));
+        let begun = Instant::now();
+        tokio::time::advance(Duration::from_secs(8 * 3600 - 1)).await;
+        assert_eq!(sessions.token(&name).as_deref(), Some("token"));
+        tokio::time::advance(Duration::from_secs(1)).await;
+        assert_eq!(begun.elapsed(), LASTS);
+        assert_eq!(sessions.token(&name), None);
+        sessions.begin("other", Some("bob".into()));
+        assert_eq!(sessions.0.lock().unwrap().len(), 1, "its token is kept in memory");
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! The access layer before real pages, with an API server that says what a test wants.
 
+mod headers;
+
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -27,7 +29,17 @@ struct Word {
     /// Tokens, whose they are, and where they may list claims; `*` is everywhere.
     tokens: Mutex<Vec<(&'static str, &'static str, Vec<&'static str>)>>,
     reviews: AtomicUsize,
+    /// The namespaces that were asked about; `*` for all of them.
+    questions: Mutex<Vec<String>>,
     away: AtomicBool,
+}
+
+/// What the API server knows of whoever has a token.
+fn user(who: &str) -> Value {
+    json!({
+        "username": who, "uid": format!("uid-{who}"), "groups": ["system:authenticated", format!("team-{who}")],
+        "extra": { "authentication.kubernetes.io/credential-id": [format!("id-{who}")], "scopes": ["a", "b"] },
+    })
 }
 
 impl Word {
@@ -49,16 +61,20 @@ impl Word {
             self.reviews.fetch_add(1, Ordering::Relaxed);
             let found = tokens.iter().find(|(token, _, _)| question["spec"]["token"] == *token);
             answer["status"] = match found {
-                Some((_, who, _)) => json!({ "authenticated": true, "user": { "username": who } }),
+                Some((_, who, _)) => json!({ "authenticated": true, "user": user(who) }),
                 None => json!({ "authenticated": false }),
             };
         } else {
-            let asked = &question["spec"]["resourceAttributes"];
+            let spec = &question["spec"];
+            let asked = &spec["resourceAttributes"];
             assert_eq!((&asked["verb"], &asked["resource"]), (&json!("list"), &json!("ipaddressclaims")));
+            // Rights come by groups, uid and extra as well as by the name: all of it is handed on as it was told.
+            let who = spec["user"].as_str().unwrap();
+            let told = json!({ "username": who, "uid": spec["uid"], "groups": spec["groups"], "extra": spec["extra"] });
+            assert_eq!(told, user(who));
             let namespace = asked["namespace"].as_str().unwrap_or("*");
-            let may = tokens
-                .iter()
-                .any(|(_, who, places)| question["spec"]["user"] == *who && places.contains(&namespace));
+            self.questions.lock().unwrap().push(namespace.to_owned());
+            let may = tokens.iter().any(|(_, name, places)| who == *name && places.contains(&namespace));
             answer["status"] = json!({ "allowed": may });
         }
         (201, answer)
@@ -214,6 +230,47 @@ async fn a_session_is_begun_by_the_form_and_ended_by_the_button() {
     assert_eq!(answer.status, StatusCode::SEE_OTHER, "the session goes on");
 }
 
+/// Signs in by the form; what the browser sends from then on.
+async fn signed_in(router: &Router, token: &str) -> String {
+    let answer = ask(router, post("/login", &format!("token={token}"), &[])).await;
+    assert_eq!(answer.status, StatusCode::SEE_OTHER);
+    answer.header("set-cookie").split(';').next().unwrap().to_owned()
+}
+
+/// What a page and a program are answered that come with a cookie.
+async fn with_cookie(router: &Router, cookie: &str) -> [StatusCode; 2] {
+    let page = ask(router, get("/addresses", &[("cookie", cookie)])).await;
+    let json = ask(router, get("/addresses.json", &[("cookie", cookie)])).await;
+    [page.status, json.status]
+}
+
+const IN: [StatusCode; 2] = [StatusCode::OK; 2];
+const OUT: [StatusCode; 2] = [StatusCode::SEE_OTHER, StatusCode::UNAUTHORIZED];
+
+#[tokio::test(start_paused = true)]
+async fn a_session_ends_after_eight_hours_whatever_the_browser_keeps() {
+    let (router, _) = dashboard(&people(), &[]);
+    let cookie = signed_in(&router, "t-ours").await;
+    tokio::time::advance(Duration::from_secs(8 * 3600 - 1)).await;
+    assert_eq!(with_cookie(&router, &cookie).await, IN);
+    tokio::time::advance(Duration::from_secs(1)).await;
+    assert_eq!(with_cookie(&router, &cookie).await, OUT);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_ends_with_its_token_and_does_not_come_back_with_it() {
+    let word = people();
+    let (router, _) = dashboard(&word, &[]);
+    let cookie = signed_in(&router, "t-ours").await;
+    assert_eq!(with_cookie(&router, &cookie).await, IN);
+    let known = std::mem::take(&mut *word.tokens.lock().unwrap());
+    tokio::time::advance(Duration::from_secs(30)).await;
+    assert_eq!(with_cookie(&router, &cookie).await, OUT);
+    *word.tokens.lock().unwrap() = known;
+    tokio::time::advance(Duration::from_secs(30)).await;
+    assert_eq!(with_cookie(&router, &cookie).await, OUT);
+}
+
 #[tokio::test]
 async fn behind_https_the_cookie_is_secure() {
     let (router, _) = dashboard(&people(), &[]);
@@ -249,6 +306,26 @@ async fn the_word_of_the_api_server_is_kept_for_seconds_only() {
     word.tokens.lock().unwrap().retain(|(token, _, _)| *token != "t-ours");
     tokio::time::advance(Duration::from_secs(30)).await;
     assert_eq!(with_token(&router, "/addresses.json", "t-ours").await.status, StatusCode::UNAUTHORIZED);
+}
+
+/// Who may list claims everywhere is asked about once; others once for each namespace, however often they look.
+#[rstest]
+#[case("t-all", &["*"])]
+#[case("t-ours", &["*", "ours", "theirs"])]
+#[case("t-none", &["*", "ours", "theirs"])]
+#[tokio::test]
+async fn one_question_is_asked_for_each_namespace_and_for_an_operator_none(
+    #[case] token: &str,
+    #[case] expected: &[&str],
+) {
+    let word = people();
+    let (router, _) = dashboard(&word, &[]);
+    for path in ["/addresses", "/claims.json", "/", "/services.csv"] {
+        assert_eq!(with_token(&router, path, token).await.status, StatusCode::OK, "{path}");
+    }
+    let mut asked = word.questions.lock().unwrap().clone();
+    asked.sort_unstable();
+    assert_eq!(asked, expected);
 }
 
 #[tokio::test(start_paused = true)]

@@ -6,6 +6,7 @@ mod guard;
 mod metrics;
 mod page;
 mod pages;
+mod patience;
 mod route;
 mod shell;
 mod stream;
@@ -29,9 +30,12 @@ use crate::world::Source;
 
 pub use assets::Assets;
 use export::Exports;
+#[cfg(test)]
+pub(crate) use guard::HEADERS;
 use metrics::Metrics;
 pub use metrics::metrics;
 pub(crate) use pages::refuse;
+use patience::Patient;
 pub(crate) use route::Format;
 pub use shell::Shell;
 
@@ -143,7 +147,7 @@ fn ready(app: &App) -> impl IntoResponse + use<> {
     }
 }
 
-/// Serves until the process ends.
+/// Serves until the process ends. Whoever reads nothing of an answer for half a minute is cut off.
 pub async fn serve(listener: TcpListener, router: Router) -> io::Result<()> {
-    axum::serve(listener, router).await
+    axum::serve(Patient(listener), router).await
 }
