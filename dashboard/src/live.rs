@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use jiff::Timestamp;
 use tokio::sync::watch;
@@ -12,8 +12,6 @@ use crate::world::{Digest, World};
 
 /// Pages are told of changes at most so often.
 const BEAT: Duration = Duration::from_secs(1);
-/// While much changes, the counts of the overview may be so old: they are made anew with each beat.
-const FRESH: Duration = Duration::from_millis(1_500);
 /// The counts of so many tenants are kept.
 const TENANTS: usize = 256;
 
@@ -22,7 +20,7 @@ pub struct Live {
     world: RwLock<World>,
     /// The version that pages were told of last.
     told: watch::Sender<u64>,
-    digest: Mutex<Option<(Instant, Arc<Digest>)>>,
+    digest: Mutex<Option<Arc<Digest>>>,
     /// The counts of tenants: right for as long as nothing changes for them.
     tenants: Mutex<HashMap<Scope, Arc<Digest>>>,
     /// Since when the API server does not answer.
@@ -52,22 +50,17 @@ impl Live {
         self.world.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The counts for a scope. An operator's are shared by all requests for as long as nothing changes; nobody who was
-    /// told of a version gets older ones.
+    /// The counts for a scope, shared by all requests for as long as nothing changes for it.
     pub fn digest(&self, world: &World, scope: &Scope) -> Arc<Digest> {
         if !scope.is_all() {
             return self.tenants_digest(world, scope);
         }
         let mut kept = self.digest.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((at, digest)) = &*kept {
-            let same = digest.version == world.version();
-            let young = at.elapsed() < FRESH && digest.version >= *self.told.borrow();
-            if same || young {
-                return Arc::clone(digest);
-            }
+        if let Some(digest) = kept.as_ref().filter(|digest| digest.version == world.version()) {
+            return Arc::clone(digest);
         }
         let digest = Arc::new(Digest::of(world, scope));
-        *kept = Some((Instant::now(), Arc::clone(&digest)));
+        *kept = Some(Arc::clone(&digest));
         digest
     }
 
@@ -85,11 +78,6 @@ impl Live {
         digest
     }
 
-    fn renew(&self, world: &World) {
-        let digest = Arc::new(Digest::of(world, &Scope::All));
-        *self.digest.lock().unwrap_or_else(PoisonError::into_inner) = Some((Instant::now(), digest));
-    }
-
     /// Hears of each version that pages are to show.
     pub fn versions(&self) -> watch::Receiver<u64> {
         self.told.subscribe()
@@ -100,8 +88,8 @@ impl Live {
         loop {
             tokio::time::sleep(BEAT).await;
             let live = Arc::clone(self);
-            // Counting everything takes a while: no request is to wait behind it. It cannot fail but by a panic, which
-            // the next request would meet, too.
+            // After a class or a pool changed, everything is counted anew, which takes a while. It cannot fail but by a
+            // panic, which the next request would meet, too.
             let _counted = tokio::task::spawn_blocking(move || live.tell()).await;
         }
     }
@@ -114,7 +102,7 @@ impl Live {
                 return;
             }
             // Made before anybody asks.
-            self.renew(&world);
+            self.digest(&world, &Scope::All);
             world.version()
         };
         self.told.send_if_modified(|told| std::mem::replace(told, version) != version);

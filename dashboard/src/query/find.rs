@@ -1,4 +1,4 @@
-//! The one search field: an IP, a range, a Service, a claim, a namespace, or a part of a name.
+//! The one search field: an IP, a range, a Service, a claim, a namespace, a part of a name, or a trace.
 
 use api::Ip;
 use ipnet::IpNet;
@@ -17,6 +17,11 @@ impl Needle {
     /// Whether the text contains it.
     pub fn is_in(&self, text: &str) -> bool {
         self.place_in(text).is_some()
+    }
+
+    /// The text itself.
+    pub fn text(&self) -> &str {
+        std::str::from_utf8(self.0.needle()).unwrap_or_default()
     }
 
     /// Where the text contains it first.
@@ -97,6 +102,12 @@ impl Find {
         }
     }
 
+    /// The id of the trace that is meant, if the text is one. Only a whole id is: a part of a name is often a part of some.
+    pub fn trace(&self) -> Option<&str> {
+        let text = self.part()?.text();
+        is_trace(text).then_some(text)
+    }
+
     /// Whether what is found comes in the order of the index: not what is found by a part of any text.
     pub const fn keeps_order(&self) -> bool {
         self.part().is_none()
@@ -110,6 +121,11 @@ impl Find {
             Self::Within(..) | Self::Part(_) => None,
         }
     }
+}
+
+/// Whether a text is the id of a trace: 16 bytes in hexadecimal digits.
+pub fn is_trace(text: &str) -> bool {
+    text.len() == 32 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
 #[cfg(test)]
@@ -131,6 +147,15 @@ mod tests {
     #[case("::/0", "2001:db8::7", true)]
     fn a1_ips_are_found_in_any_spelling(#[case] text: &str, #[case] ip: &str, #[case] expected: bool) {
         assert_eq!(Find::of(text).has_ip(ip.parse().unwrap()), expected);
+    }
+
+    #[rstest]
+    #[case("4bf92f3577b34da6a3ce929d0e0e4736", true)]
+    #[case("4BF92F3577B34DA6A3CE929D0E0E4736", true)]
+    #[case("4bf92f3577b34da6a3ce929d0e0e473", false)]
+    #[case("4bf92f3577b34da6a3ce929d0e0e473x", false)]
+    fn only_a_whole_id_is_a_trace(#[case] text: &str, #[case] expected: bool) {
+        assert_eq!(Find::of(text).trace(), expected.then_some("4bf92f3577b34da6a3ce929d0e0e4736"));
     }
 
     #[rstest]

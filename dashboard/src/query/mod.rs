@@ -5,7 +5,7 @@ mod find;
 use std::collections::BTreeMap;
 use std::fmt;
 
-pub use find::{Find, Needle};
+pub use find::{Find, Needle, is_trace};
 
 /// The longest query that is read.
 const LONGEST: usize = 2_048;
@@ -182,7 +182,7 @@ impl Paging {
     }
 
     /// The rows of the page, of rows that are in order already.
-    pub fn slice<T>(self, rows: Vec<T>) -> Vec<T> {
+    pub fn slice<T>(self, rows: impl IntoIterator<Item = T>) -> Vec<T> {
         rows.into_iter().skip(self.offset()).take(self.limit).collect()
     }
 

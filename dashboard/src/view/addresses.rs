@@ -3,6 +3,7 @@
 mod gaps;
 
 use std::cmp::Ordering;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use api::Family;
@@ -10,11 +11,13 @@ use api::address::AddressPhase;
 use jiff::Timestamp;
 use serde::Serialize;
 
+use super::csv::{Pieces, pieces};
 use super::{Eye, Named, When};
 use crate::query::{BadQuery, Find, Paging, Params, Sort};
-use crate::world::{AddressRow, State};
+use crate::world::{AddressRow, Key, State};
 
 pub use gaps::Gap;
+use gaps::Span;
 
 /// One address in a list.
 #[derive(Clone, Debug, Serialize)]
@@ -66,7 +69,7 @@ impl Eye<'_> {
             offended_unseen: seen.len() < offenders.len(),
             offenders: seen,
             held_by_placeholder: self.world.hold(row).is_some(),
-            since: self.when(row.since()),
+            since: self.when(row.since),
         }
     }
 }
@@ -169,6 +172,11 @@ impl Wish {
         Ok(wish)
     }
 
+    /// Whether it asks for all there are, in their usual order and with nothing between them.
+    fn is_whole(&self) -> bool {
+        self.is_all() && self.sort == USUAL && !self.gaps
+    }
+
     /// Whether it asks for all there are.
     const fn is_all(&self) -> bool {
         self.find.is_none()
@@ -210,12 +218,26 @@ fn finds(eye: &Eye, row: &AddressRow, find: &Find) -> bool {
         || find.has_text(&row.name)
         || find.has_text(&row.class)
         || keys.any(|key| eye.scope.sees(&key.namespace) && find.has_named(&key.namespace, &key.name))
+        || is_handed_over_in(eye, row, find)
+}
+
+/// Whether the last handoff is in the trace that is looked for, and is one that the visitor may see.
+fn is_handed_over_in(eye: &Eye, row: &AddressRow, find: &Find) -> bool {
+    let handoff = row.handoff.as_ref().filter(|_| find.trace().is_some_and(|id| row.is_of_trace(id)));
+    handoff.is_some_and(|handoff| eye.handoff(row, handoff).is_some())
 }
 
 /// What is shown of an order: an address, or a gap before one.
 enum Entry<'a> {
     Row(&'a Arc<AddressRow>),
-    Gap(Gap),
+    Gap(Span<'a>),
+}
+
+/// How many addresses match, how many lines there are with the gaps, and those of the page.
+struct Page<'a> {
+    matched: usize,
+    shown: usize,
+    entries: Vec<Entry<'a>>,
 }
 
 /// The list that a query asks for.
@@ -224,77 +246,138 @@ enum Entry<'a> {
 /// When the query cannot be understood.
 pub fn list(eye: &Eye, params: &Params, paging: Paging) -> Result<AddressList, BadQuery> {
     let wish = Wish::read(params)?;
-    // The gaps of a pool are nobody's: a tenant sees none.
-    let may_show_gaps = eye.scope.is_all();
-    // The row itself is looked at last: that is waiting for memory, most of the time.
-    let takes_all = eye.scope.is_all() && wish.is_all();
-    let takes = |row: &&Arc<AddressRow>| takes_all || eye.scope.sees_address(row) && wish.takes(eye, row);
-    let range = wish.find.as_ref().and_then(Find::range);
-    let part = wish.find.as_ref().and_then(Find::part);
-    let rows: Vec<_> = match (range, part) {
-        (Some((first, last)), _) => eye.world.addresses_between(first, last).filter(takes).collect(),
-        (None, Some(part)) => eye.world.addresses_with(part).into_iter().filter(takes).collect(),
-        (None, None) => eye.world.addresses().filter(takes).collect(),
-    };
-    let matched = rows.len();
-    let gaps = if wish.gaps && may_show_gaps { gaps::between(eye.world, &wish) } else { Vec::new() };
-    let shown = matched + gaps.len();
-    // A search by a part of a text leaves no gaps: there is nothing to merge where the order is lost.
-    let in_order = wish.find.as_ref().is_none_or(Find::keeps_order);
-    let page = if wish.sort == USUAL && in_order {
-        paging.slice(merged(rows, gaps))
-    } else {
-        let by_since = wish.sort.by == By::Since;
-        let rows = rows.into_iter().map(|row| (by_since.then(|| row.since()), row)).collect();
-        let page = paging.cut(rows, |a, b| compare(wish.sort, a, b));
-        page.into_iter().map(|(_, row)| Entry::Row(row)).collect()
-    };
+    let page = page(eye, &wish, paging);
     let item = |entry| match entry {
         Entry::Row(row) => Line::Address(Box::new(eye.item(row))),
-        Entry::Gap(gap) => Line::Gap(gap),
+        Entry::Gap(span) => Line::Gap(span.into()),
     };
     Ok(AddressList {
         total: eye.digest.totals.addresses,
-        matched,
+        matched: page.matched,
         page: paging.page,
-        pages: shown.div_ceil(paging.limit).max(1),
-        items: page.into_iter().map(item).collect(),
-        may_show_gaps,
+        pages: page.shown.div_ceil(paging.limit).max(1),
+        items: page.entries.into_iter().map(item).collect(),
+        // The gaps of a pool are nobody's: a tenant sees none.
+        may_show_gaps: eye.scope.is_all(),
     })
 }
 
-/// Addresses in the order of their IPs, with the gaps between them.
-fn merged(rows: Vec<&Arc<AddressRow>>, mut gaps: Vec<Gap>) -> Vec<Entry<'_>> {
-    gaps.sort_unstable_by_key(|gap| gap.from);
-    let mut gaps = gaps.into_iter().peekable();
-    let mut entries = Vec::with_capacity(rows.len() + gaps.len());
-    for row in rows {
-        while let Some(gap) = gaps.next_if(|gap| Some(gap.from) < row.ip) {
-            entries.push(Entry::Gap(gap));
-        }
-        entries.push(Entry::Row(row));
-    }
-    entries.extend(gaps.map(Entry::Gap));
-    entries
+/// A line of a table that is made later.
+enum Later {
+    Row(Arc<AddressRow>),
+    Gap(Gap),
 }
 
-/// An address, with the time since when it stands where it stands, if the order is by that.
-type Ranked<'a> = (Option<Timestamp>, &'a Arc<AddressRow>);
+/// The whole list as a table.
+///
+/// # Errors
+/// When the query cannot be understood.
+pub fn export(eye: &Eye, params: &Params) -> Result<Pieces, BadQuery> {
+    let entries = page(eye, &Wish::read(params)?, Paging::all()).entries;
+    let later = |entry| match entry {
+        Entry::Row(row) => Later::Row(Arc::clone(row)),
+        Entry::Gap(span) => Later::Gap(span.into()),
+    };
+    Ok(pieces(entries.into_iter().map(later).collect(), |eye, later| match later {
+        Later::Row(row) => Line::Address(Box::new(eye.item(row))),
+        Later::Gap(gap) => Line::Gap(gap.clone()),
+    }))
+}
 
-fn compare(sort: Sort<By>, (a_since, a): &Ranked, (b_since, b): &Ranked) -> Ordering {
+fn page<'a>(eye: &'a Eye, wish: &Wish, paging: Paging) -> Page<'a> {
+    if wish.is_whole() && eye.scope.is_all() {
+        let all = eye.world.address_count();
+        let entries = paging.slice(eye.world.addresses().map(Entry::Row));
+        return Page { matched: all, shown: all, entries };
+    }
+    chosen(eye, wish, paging)
+}
+
+fn chosen<'a>(eye: &'a Eye, wish: &Wish, paging: Paging) -> Page<'a> {
+    let rows = found(eye, wish);
+    let matched = rows.len();
+    let gaps = if wish.gaps && eye.scope.is_all() { gaps::between(eye.world, wish) } else { Vec::new() };
+    let shown = matched + gaps.len();
+    // A search by a part of a text leaves no gaps: there is nothing to merge where the order is lost.
+    let in_order = wish.find.as_ref().is_none_or(Find::keeps_order);
+    let entries = if wish.sort == USUAL && in_order {
+        paging.slice(merged(rows, gaps))
+    } else {
+        let by_since = wish.sort.by == By::Since;
+        let rank = |(place, row): (usize, &'a Arc<AddressRow>)| Ranked {
+            since: by_since.then(|| row.since),
+            place: if in_order { place } else { 0 },
+            row,
+        };
+        let rows = rows.into_iter().enumerate().map(rank).collect();
+        let page = paging.cut(rows, |a, b| compare(wish.sort, a, b));
+        page.into_iter().map(|ranked| Entry::Row(ranked.row)).collect()
+    };
+    Page { matched, shown, entries }
+}
+
+/// The addresses that are asked for, in the order of their IPs unless they were found by a part of a text.
+fn found<'a>(eye: &'a Eye, wish: &Wish) -> Vec<&'a Arc<AddressRow>> {
+    // The row itself is looked at last: that is waiting for memory, most of the time.
+    let takes_all = eye.scope.is_all() && wish.is_all();
+    let takes = |row: &&Arc<AddressRow>| takes_all || eye.scope.sees_address(row) && wish.takes(eye, row);
+    let Some(find) = &wish.find else { return eye.world.addresses().filter(takes).collect() };
+    if let Some((first, last)) = find.range() {
+        return eye.world.addresses_between(first, last).filter(takes).collect();
+    }
+    let Some(part) = find.part() else { return eye.world.addresses().filter(takes).collect() };
+    let mut rows: Vec<_> = eye.world.addresses_with(part).into_iter().filter(takes).collect();
+    if let Some(id) = find.trace() {
+        let by_name: HashSet<_> = rows.iter().map(|row| Arc::clone(&row.name)).collect();
+        let others = eye.world.addresses_of_trace(id).filter(|row| !by_name.contains(&row.name));
+        rows.extend(others.filter(takes));
+    }
+    rows
+}
+
+/// Addresses in the order of their IPs, with the gaps between them.
+fn merged<'a>(rows: Vec<&'a Arc<AddressRow>>, mut gaps: Vec<Span<'a>>) -> impl Iterator<Item = Entry<'a>> {
+    gaps.sort_unstable_by_key(|gap| gap.from);
+    let mut gaps = gaps.into_iter().peekable();
+    let mut rows = rows.into_iter().peekable();
+    std::iter::from_fn(move || {
+        let next = rows.peek().map(|row| row.ip);
+        match gaps.next_if(|gap| next.is_none_or(|ip| Some(gap.from) < ip)) {
+            Some(gap) => Some(Entry::Gap(gap)),
+            None => rows.next().map(Entry::Row),
+        }
+    })
+}
+
+/// An address, with what it is sorted by, so that no row is looked at again to compare it.
+struct Ranked<'a> {
+    /// Since when it stands where it stands, if the order is by that.
+    since: Option<Timestamp>,
+    /// Its place in the order of the IPs, if it is known.
+    place: usize,
+    row: &'a Arc<AddressRow>,
+}
+
+fn compare(sort: Sort<By>, one: &Ranked, other: &Ranked) -> Ordering {
+    let (a, b) = (one.row, other.row);
     let by_column = match sort.by {
         By::Address => Ordering::Equal,
         By::State => a.state().cmp(&b.state()),
         // Those that have none come last.
         By::Service => none_last(a.service.as_ref().map(|at| &at.key), b.service.as_ref().map(|at| &at.key)),
-        By::Claim => none_last(a.claim.as_ref().map(|to| &to.key), b.claim.as_ref().map(|to| &to.key)),
+        By::Claim => none_last(claim_of(a), claim_of(b)),
         By::Class => a.class.cmp(&b.class),
         // "Since" grows with age: the newest comes first.
-        By::Since => b_since.cmp(a_since),
+        By::Since => other.since.cmp(&one.since),
     };
     let by_address = || a.ip.cmp(&b.ip).then_with(|| a.name.cmp(&b.name));
-    let order = by_column.then_with(by_address);
+    let order = by_column.then(one.place.cmp(&other.place)).then_with(by_address);
     if sort.down { order.reverse() } else { order }
+}
+
+/// The claim that the list shows: the inventory's word for what it found is none.
+fn claim_of(row: &AddressRow) -> Option<&Key> {
+    row.claim.as_ref().filter(|_| !row.observed).map(|bound| &bound.key)
 }
 
 fn none_last<T: Ord>(a: Option<T>, b: Option<T>) -> Ordering {

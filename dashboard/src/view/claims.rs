@@ -8,6 +8,7 @@ use api::claim::ClaimPhase;
 use serde::Serialize;
 
 use super::address::{ConditionView, EventView, kubectl};
+use super::csv::{Pieces, pieces};
 use super::list::List;
 use super::why::{CLAIMS, Why};
 use super::{AddressItem, Command, Eye, Named, When};
@@ -138,7 +139,7 @@ impl Eye<'_> {
             named: (&row.key).into(),
             phase: format!("{:?}", row.phase),
             family: format!("{:?}", row.family),
-            class: row.class.as_ref().or(row.asked_class.as_ref()).map(ToString::to_string),
+            class: class_of(row).map(ToString::to_string),
             addresses: self.held_by(row).into_iter().map(name).collect(),
             services: self.services_of(&row.key),
             why: self.why(row),
@@ -197,18 +198,38 @@ fn sentence(item: &ClaimItem) -> String {
 /// # Errors
 /// When the query cannot be understood.
 pub fn list(eye: &Eye, params: &Params, paging: Paging) -> Result<List<ClaimItem>, BadQuery> {
+    let (matched, page) = page(eye, params, paging)?;
+    let items = page.into_iter().map(|row| eye.claim_item(row)).collect();
+    Ok(List::of(eye.digest.totals.claims, matched, paging, items))
+}
+
+/// The whole list as a table.
+///
+/// # Errors
+/// When the query cannot be understood.
+pub fn export(eye: &Eye, params: &Params) -> Result<Pieces, BadQuery> {
+    let (_, rows) = page(eye, params, Paging::all())?;
+    Ok(pieces(rows.into_iter().cloned().collect(), |eye, row: &Arc<ClaimRow>| eye.claim_item(row)))
+}
+
+/// How many match, and those of the page.
+type Page<'a> = (usize, Vec<&'a Arc<ClaimRow>>);
+
+fn page<'a>(eye: &'a Eye, params: &Params, paging: Paging) -> Result<Page<'a>, BadQuery> {
     let find = params.get("q").map(Find::of);
     let (class, namespace) = (params.get("class"), params.get("namespace"));
     let phase = params.one_of("phase", &PHASES)?;
     let family = params.one_of("family", &FAMILIES)?;
     let sort = Sort::read(params, &COLUMNS, USUAL)?;
     let takes_all = eye.scope.is_all() && !params.has_any(&["class", "namespace", "phase", "family"]);
+    if takes_all && find.is_none() && sort == USUAL {
+        return Ok((eye.digest.totals.claims, paging.slice(eye.world.claims())));
+    }
     let takes = |row: &&Arc<ClaimRow>| {
         // The row itself is looked at last: that is waiting for memory, most of the time.
         takes_all
             || eye.scope.sees(&row.key.namespace)
-                && class
-                    .is_none_or(|class| row.class.as_deref().or(row.asked_class.as_deref()) == Some(class))
+                && class.is_none_or(|class| class_of(row).is_some_and(|of| **of == *class))
                 && namespace.is_none_or(|namespace| &*row.key.namespace == namespace)
                 && phase.is_none_or(|phase| row.phase == phase)
                 && family.is_none_or(|family| row.family == family)
@@ -224,8 +245,7 @@ pub fn list(eye: &Eye, params: &Params, paging: Paging) -> Result<List<ClaimItem
     } else {
         paging.cut(rows, |a, b| compare(sort, a, b))
     };
-    let items = page.into_iter().map(|row| eye.claim_item(row)).collect();
-    Ok(List::of(eye.digest.totals.claims, matched, paging, items))
+    Ok((matched, page))
 }
 
 /// What a search finds, in the order of the index unless it is by a part of a text. What is found by an address is
@@ -253,6 +273,11 @@ fn finds(eye: &Eye, row: &ClaimRow, find: &Find) -> bool {
         || find.has_namespace(&row.key.namespace) && eye.world.services_of(&row.key).any(|row| has(&row.key))
 }
 
+/// The class it got, or else the one it asks for.
+fn class_of(row: &ClaimRow) -> Option<&Arc<str>> {
+    row.class.as_ref().or(row.asked_class.as_ref())
+}
+
 fn compare(sort: Sort<By>, a: &ClaimRow, b: &ClaimRow) -> Ordering {
     // What waits comes first.
     let rank = |row: &ClaimRow| match row.phase {
@@ -263,7 +288,7 @@ fn compare(sort: Sort<By>, a: &ClaimRow, b: &ClaimRow) -> Ordering {
     let by_column = match sort.by {
         By::Name => Ordering::Equal,
         By::Phase => rank(a).cmp(&rank(b)).then_with(|| a.waiting_since().cmp(&b.waiting_since())),
-        By::Class => a.class.cmp(&b.class),
+        By::Class => class_of(a).cmp(&class_of(b)),
         By::Since => b.waiting_since().cmp(&a.waiting_since()),
     };
     let order = by_column.then_with(|| a.key.cmp(&b.key));

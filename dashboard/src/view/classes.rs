@@ -11,7 +11,7 @@ use super::overview::RoomView;
 use super::why::CLASSES;
 use super::{ClaimItem, Command, Eye, When, words};
 use crate::query::{BadQuery, Find, Paging, Params};
-use crate::world::{About, ClassRow, Key, PoolRow};
+use crate::world::{About, ClassRow, First, Key, PoolRow};
 
 /// One class in a list.
 #[derive(Clone, Debug, Serialize)]
@@ -124,14 +124,14 @@ impl Eye<'_> {
                 .filter(|room| room.class == row.name)
                 .map(RoomView::from)
                 .collect(),
-            waiting: self.waiting_of(row).len(),
+            waiting: self.waiting_of(row).map_or(0, |waiting| waiting.count),
             created: self.when(row.created),
         }
     }
 
     /// The claims that wait for the class, the longest first.
-    fn waiting_of(&self, row: &ClassRow) -> &[Key] {
-        self.digest.waiting_by_class.get(&row.name).map_or(&[], Vec::as_slice)
+    fn waiting_of(&self, row: &ClassRow) -> Option<&First<Key>> {
+        self.digest.waiting_by_class.get(&row.name)
     }
 
     /// One class.
@@ -164,9 +164,9 @@ impl Eye<'_> {
             restricted: pool.is_some_and(|pool| pool.restricted),
             waiting_claims: self
                 .waiting_of(row)
-                .iter()
+                .into_iter()
+                .flat_map(|waiting| &waiting.few)
                 .filter_map(|key| Some(self.claim_item(self.world.claim(key)?)))
-                .take(10)
                 .collect(),
             conditions: self.conditions(&row.conditions, true),
             events: if self.scope.is_all() { self.events(About::Class, "", &row.name) } else { Vec::new() },

@@ -7,7 +7,8 @@ use super::conflicts::ConflictItem;
 use super::list::List;
 use super::services::ServiceItem;
 use super::{
-    AddressItem, AddressList, AddressView, ClaimItem, ClaimView, ClassView, IpView, Named, Overview, When,
+    AddressItem, AddressList, AddressView, ClaimItem, ClaimView, ClassView, Eye, IpView, Named, Overview,
+    When,
 };
 
 /// A view that can be a table.
@@ -19,12 +20,45 @@ pub trait Table {
 
     /// The table.
     fn csv(&self) -> String {
-        let mut text = line(Self::HEAD.iter().map(|head| (*head).to_owned()));
+        let mut text = head::<Self>();
         for row in self.rows() {
             text.push_str(&line(row.into_iter()));
         }
         text
     }
+}
+
+impl<T: Table> Table for List<T> {
+    const HEAD: &'static [&'static str] = T::HEAD;
+
+    fn rows(&self) -> Vec<Vec<String>> {
+        self.items.iter().flat_map(T::rows).collect()
+    }
+}
+
+/// A table that is made piece by piece, when each is asked for, of what can be seen then; none when it is whole.
+pub type Pieces = Box<dyn FnMut(&Eye) -> Option<String> + Send>;
+
+/// So many rows are a piece.
+const PIECE: usize = 250;
+
+/// A table of rows that were found before. Each is looked at when its piece is made.
+pub fn pieces<R: Send + 'static, T: Table + 'static>(rows: Vec<R>, item: fn(&Eye, &R) -> T) -> Pieces {
+    let mut rows = rows.into_iter();
+    let mut first = Some(head::<T>());
+    Box::new(move |eye| {
+        let mut text = first.take().unwrap_or_default();
+        for row in rows.by_ref().take(PIECE) {
+            for cells in item(eye, &row).rows() {
+                text.push_str(&line(cells.into_iter()));
+            }
+        }
+        (!text.is_empty()).then_some(text)
+    })
+}
+
+fn head<T: Table + ?Sized>() -> String {
+    line(T::HEAD.iter().map(|head| (*head).to_owned()))
 }
 
 fn line(cells: impl Iterator<Item = String>) -> String {
@@ -91,13 +125,13 @@ fn address(item: &AddressItem) -> Vec<String> {
     ]
 }
 
-impl Table for AddressList {
+impl Table for Line {
     const HEAD: &'static [&'static str] = ADDRESS;
 
     fn rows(&self) -> Vec<Vec<String>> {
-        let row = |item: &Line| match item {
-            Line::Address(item) => address(item),
-            Line::Gap(gap) => {
+        let row = match self {
+            Self::Address(item) => address(item),
+            Self::Gap(gap) => {
                 let range = if gap.from == gap.to {
                     gap.from.to_string()
                 } else {
@@ -109,7 +143,15 @@ impl Table for AddressList {
                 row
             }
         };
-        self.items.iter().map(row).collect()
+        vec![row]
+    }
+}
+
+impl Table for AddressList {
+    const HEAD: &'static [&'static str] = ADDRESS;
+
+    fn rows(&self) -> Vec<Vec<String>> {
+        self.items.iter().flat_map(Line::rows).collect()
     }
 }
 
@@ -141,11 +183,11 @@ fn claim(item: &ClaimItem) -> Vec<String> {
     ]
 }
 
-impl Table for List<ClaimItem> {
+impl Table for ClaimItem {
     const HEAD: &'static [&'static str] = CLAIM;
 
     fn rows(&self) -> Vec<Vec<String>> {
-        self.items.iter().map(claim).collect()
+        vec![claim(self)]
     }
 }
 
@@ -204,11 +246,11 @@ fn class(item: &ClassItem) -> Vec<Vec<String>> {
     rows
 }
 
-impl Table for List<ClassItem> {
+impl Table for ClassItem {
     const HEAD: &'static [&'static str] = CLASS;
 
     fn rows(&self) -> Vec<Vec<String>> {
-        self.items.iter().flat_map(class).collect()
+        class(self)
     }
 }
 
@@ -239,7 +281,7 @@ impl Table for Overview {
     }
 }
 
-impl Table for List<ServiceItem> {
+impl Table for ServiceItem {
     const HEAD: &'static [&'static str] = &[
         "namespace",
         "service",
@@ -254,66 +296,57 @@ impl Table for List<ServiceItem> {
     ];
 
     fn rows(&self) -> Vec<Vec<String>> {
-        let row = |item: &ServiceItem| {
-            let addresses: Vec<_> = item.addresses.iter().map(|address| address.address.clone()).collect();
-            vec![
-                item.named.namespace.clone(),
-                item.named.name.clone(),
-                item.r#type.clone(),
-                item.origin.to_string(),
-                addresses.join(" "),
-                or_none(item.claim.as_ref().map(|claim| &claim.name)),
-                item.ports.clone(),
-                or_none(item.load_balancer_class.as_ref()),
-                moment(Some(&item.created)),
-                or_none(item.why.as_ref()),
-            ]
-        };
-        self.items.iter().map(row).collect()
+        let addresses: Vec<_> = self.addresses.iter().map(|address| address.address.clone()).collect();
+        vec![vec![
+            self.named.namespace.clone(),
+            self.named.name.clone(),
+            self.r#type.clone(),
+            self.origin.to_string(),
+            addresses.join(" "),
+            or_none(self.claim.as_ref().map(|claim| &claim.name)),
+            self.ports.clone(),
+            or_none(self.load_balancer_class.as_ref()),
+            moment(Some(&self.created)),
+            or_none(self.why.as_ref()),
+        ]]
     }
 }
 
-impl Table for List<AssociationItem> {
+impl Table for AssociationItem {
     const HEAD: &'static [&'static str] =
         &["address", "name", "serviceNamespace", "service", "uid", "since", "until"];
 
     fn rows(&self) -> Vec<Vec<String>> {
-        let row = |item: &AssociationItem| {
-            vec![
-                item.address.clone(),
-                item.name.clone(),
-                item.service.namespace.clone(),
-                item.service.name.clone(),
-                item.uid.clone(),
-                moment(Some(&item.since)),
-                moment(item.until.as_ref()),
-            ]
-        };
-        self.items.iter().map(row).collect()
+        vec![vec![
+            self.address.clone(),
+            self.name.clone(),
+            self.service.namespace.clone(),
+            self.service.name.clone(),
+            self.uid.clone(),
+            moment(Some(&self.since)),
+            moment(self.until.as_ref()),
+        ]]
     }
 }
 
-impl Table for List<ConflictItem> {
+impl Table for ConflictItem {
     const HEAD: &'static [&'static str] =
         &["address", "name", "entitledNamespace", "entitled", "heldBy", "how", "since", "command"];
 
     fn rows(&self) -> Vec<Vec<String>> {
-        let row = |conflict: &ConflictItem| {
-            let [namespace, entitled] = both(conflict.entitled.as_ref());
-            let first = conflict.held_by.first();
-            let all: Vec<_> = conflict.held_by.iter().map(|offence| offence.service.to_string()).collect();
-            vec![
-                conflict.item.address.clone(),
-                conflict.item.name.clone(),
-                namespace,
-                entitled,
-                all.join(" "),
-                or_none(first.map(|offence| &offence.how)),
-                moment(Some(&conflict.item.since)),
-                or_none(first.map(|offence| &offence.command.line)),
-            ]
-        };
-        self.items.iter().map(row).collect()
+        let [namespace, entitled] = both(self.entitled.as_ref());
+        let first = self.held_by.first();
+        let all: Vec<_> = self.held_by.iter().map(|offence| offence.service.to_string()).collect();
+        vec![vec![
+            self.item.address.clone(),
+            self.item.name.clone(),
+            namespace,
+            entitled,
+            all.join(" "),
+            or_none(first.map(|offence| &offence.how)),
+            moment(Some(&self.item.since)),
+            or_none(first.map(|offence| &offence.command.line)),
+        ]]
     }
 }
 

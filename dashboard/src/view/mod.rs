@@ -24,20 +24,25 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use crate::Scope;
+use crate::query::is_trace;
 use crate::world::{AddressRow, Digest, Key, World};
 
 pub use address::{AddressView, ConditionView, EventView};
-pub use addresses::{AddressItem, AddressList, KNOWN as ADDRESSES_KNOWN, Line, list as addresses};
-pub use associations::{AssociationItem, KNOWN as ASSOCIATIONS_KNOWN, list as associations};
-pub use claims::{ClaimItem, ClaimView, KNOWN as CLAIMS_KNOWN, list as claims};
+pub use addresses::{
+    AddressItem, AddressList, KNOWN as ADDRESSES_KNOWN, Line, export as export_addresses, list as addresses,
+};
+pub use associations::{
+    AssociationItem, KNOWN as ASSOCIATIONS_KNOWN, export as export_associations, list as associations,
+};
+pub use claims::{ClaimItem, ClaimView, KNOWN as CLAIMS_KNOWN, export as export_claims, list as claims};
 pub use classes::{ClassItem, ClassView, KNOWN as CLASSES_KNOWN, list as classes};
 pub use conflicts::{ConflictItem, KNOWN as CONFLICTS_KNOWN, list as conflicts};
-pub use csv::Table;
+pub use csv::{Pieces, Table};
 pub use handoff::HandoffView;
 pub use ip::{IpView, read as read_ip};
 pub use list::List;
 pub use overview::{Overview, RoomView};
-pub use services::{KNOWN as SERVICES_KNOWN, Origin, ServiceItem, list as services};
+pub use services::{KNOWN as SERVICES_KNOWN, ServiceItem, export as export_services, list as services};
 pub use why::Why;
 
 /// A view of the index by somebody, at some time.
@@ -132,7 +137,6 @@ impl Eye<'_> {
 
     /// Where a trace can be looked at.
     pub fn trace(&self, id: &str) -> Option<String> {
-        let is_id = id.len() == 32 && id.bytes().all(|byte| byte.is_ascii_hexdigit());
-        self.traces.filter(|_| is_id).map(|template| template.replace("{trace_id}", id))
+        self.traces.filter(|_| is_trace(id)).map(|template| template.replace("{trace_id}", id))
     }
 }

@@ -1,9 +1,13 @@
 //! The first page: how much is attached, reserved and free, and what needs a person.
 
+use std::sync::Arc;
+
+use api::conditions::types;
 use serde::{Serialize, Serializer};
 
+use super::why::sentence;
 use super::{AddressItem, ClaimItem, ClassItem, ConflictItem, Eye, HandoffView, words};
-use crate::world::{Room, State};
+use crate::world::{AddressRow, First, Room, State};
 
 /// How many of each list the first page shows.
 const FEW: usize = 6;
@@ -34,10 +38,16 @@ pub struct Overview {
     pub conflicts: usize,
     /// Addresses that no pool contains any more.
     pub lost: usize,
+    /// Addresses that nobody else can get: MetalLB has given each to a placeholder, or to a Service that has it by right.
+    pub held: usize,
+    /// Addresses of MetalLB that are with no placeholder and no Service: MetalLB may give them to anybody.
+    pub unheld: usize,
     /// The conflicts, the first few.
     pub in_conflict: Vec<ConflictItem>,
     /// The lost addresses, the first few.
     pub lost_addresses: Vec<AddressItem>,
+    /// The addresses that nothing holds, the first few.
+    pub unheld_addresses: Vec<UnheldItem>,
     /// The classes that draw no new addresses.
     pub refused: Vec<ClassItem>,
     /// The claims that wait longest.
@@ -46,6 +56,17 @@ pub struct Overview {
     pub last_handoffs: Vec<HandoffView>,
     /// How full each class is.
     pub room: Vec<RoomView>,
+}
+
+/// An address that nothing holds.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct UnheldItem {
+    /// The address, as in its list.
+    #[serde(flatten)]
+    pub item: AddressItem,
+    /// Why, in the words of the ledger; none if it does not say so, or names whoever stands in the way.
+    pub why: Option<String>,
 }
 
 /// How full a class is, for one family.
@@ -116,8 +137,10 @@ impl Overview {
         if self.addresses == 0 {
             return "No address is reserved yet.".to_owned();
         }
-        let bad = self.conflicts + self.lost;
-        let most = if bad == 0 { "Each one is".to_owned() } else { format!("All but {bad} are") };
+        let most = match self.addresses - self.held.min(self.addresses) {
+            0 => "Each one is".to_owned(),
+            others => format!("All but {others} are"),
+        };
         format!(
             "{} in {}. {most} either attached to a Service, or held by a placeholder so that nobody else can get it.",
             words::many(self.addresses, "address", "addresses"),
@@ -131,7 +154,7 @@ impl Eye<'_> {
     pub fn overview(&self) -> Overview {
         let totals = &self.digest.totals;
         let first = self.digest.conflicts.iter().filter_map(|name| self.address(name)).take(FEW);
-        let oldest = self.digest.waiting.first().and_then(|key| self.world.claim(key));
+        let oldest = self.digest.waiting.few.first().and_then(|key| self.world.claim(key));
         let conflicts = self.digest.conflicts.len();
         let unclaimed = [State::Released, State::Available, State::Pending].map(|state| totals.of(state));
         Overview {
@@ -142,18 +165,15 @@ impl Eye<'_> {
             observed: totals.of(State::Observed),
             reserved: totals.of(State::Reserved),
             unclaimed: unclaimed.iter().sum(),
-            waiting: self.digest.waiting.len(),
+            waiting: self.digest.waiting.count,
             oldest_wait: oldest.map(|claim| words::age(claim.waiting_since(), self.now)),
             conflicts,
-            lost: self.digest.lost.len(),
+            lost: self.digest.lost.count,
+            held: totals.held,
+            unheld: self.digest.unheld.count,
             in_conflict: first.map(|row| self.conflict(row)).collect(),
-            lost_addresses: self
-                .digest
-                .lost
-                .iter()
-                .filter_map(|name| Some(self.item(self.address(name)?)))
-                .take(FEW)
-                .collect(),
+            lost_addresses: self.few(&self.digest.lost).map(|row| self.item(row)).collect(),
+            unheld_addresses: self.few(&self.digest.unheld).map(|row| self.unheld(row)).collect(),
             refused: self
                 .world
                 .classes()
@@ -163,12 +183,26 @@ impl Eye<'_> {
             waiting_longest: self
                 .digest
                 .waiting
+                .few
                 .iter()
                 .filter_map(|key| Some(self.claim_item(self.world.claim(key)?)))
                 .take(FEW)
                 .collect(),
             last_handoffs: self.last_handoffs(),
             room: self.digest.rooms.iter().map(RoomView::from).collect(),
+        }
+    }
+
+    /// The first of some addresses.
+    fn few<'a>(&'a self, names: &'a First<Arc<str>>) -> impl Iterator<Item = &'a Arc<AddressRow>> {
+        names.few.iter().filter_map(|name| self.address(name)).take(FEW)
+    }
+
+    fn unheld(&self, row: &AddressRow) -> UnheldItem {
+        let held = row.condition(types::HELD).filter(|held| !held.holds());
+        UnheldItem {
+            item: self.item(row),
+            why: held.filter(|_| self.scope.is_all()).map(|held| sentence(&held.message)),
         }
     }
 

@@ -1,65 +1,18 @@
 //! Services: every load balancer, and whoever has an IP past one, with where each IP comes from.
 
 use std::cmp::Ordering;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use api::Ip;
 use serde::Serialize;
 
+use super::csv::{Pieces, pieces};
 use super::list::List;
 use super::why::sentence;
 use super::{Eye, Named, When};
 use crate::query::{BadQuery, Find, Paging, Params, Sort};
-use crate::world::{About, AddressRow, Key, ServiceRow};
-
-/// Where an IP of a Service comes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Origin {
-    /// It has an IP that it was not given.
-    Conflict,
-    /// It has none yet.
-    Waiting,
-    /// MetalLB gave it, and the ledger knows nothing of it.
-    Foreign,
-    /// MetalLB gave it, and the inventory wrote it down.
-    Observed,
-    /// By a claim.
-    Claimed,
-}
-
-impl Origin {
-    /// All of them.
-    pub const ALL: [Self; 5] = [Self::Claimed, Self::Observed, Self::Foreign, Self::Waiting, Self::Conflict];
-
-    /// The word for it.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Conflict => "conflict",
-            Self::Waiting => "waiting",
-            Self::Foreign => "foreign",
-            Self::Observed => "observed",
-            Self::Claimed => "claimed",
-        }
-    }
-
-    /// How it is coloured.
-    pub const fn tone(self) -> &'static str {
-        match self {
-            Self::Conflict => "bad",
-            Self::Waiting => "warn",
-            Self::Foreign | Self::Observed => "idle",
-            Self::Claimed => "ok",
-        }
-    }
-}
-
-impl std::fmt::Display for Origin {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.word())
-    }
-}
+use crate::world::{About, Key, Origin, ServiceRow};
 
 /// One IP of a Service.
 #[derive(Clone, Debug, Serialize)]
@@ -134,58 +87,22 @@ const COLUMNS: [(&str, By); 4] =
 /// The order in which the index has them.
 const USUAL: Sort<By> = Sort { by: By::Name, down: false };
 
-/// By Service, which is told by where its row is.
-type Worsts = HashMap<*const ServiceRow, Origin>;
-
-/// Where a Service stands that has no IP.
-fn without_ip(row: &ServiceRow) -> Origin {
-    if row.hostname.is_some() { Origin::Foreign } else { Origin::Waiting }
-}
-
 impl Eye<'_> {
-    /// Where an IP of a Service comes from, and the name of its address if it may be seen.
-    fn origin(&self, service: &ServiceRow, ip: Ip) -> (Origin, Option<String>) {
-        let row = self.world.addresses_on(ip).find(|row| row.is_valid());
-        let seen = row.filter(|row| self.scope.sees_address(row));
-        (self.origin_by(row, service), seen.map(|row| row.name.to_string()))
-    }
-
-    /// Where an IP of a Service comes from, by the address that stands for it.
-    fn origin_by(&self, row: Option<&Arc<AddressRow>>, service: &ServiceRow) -> Origin {
-        match row {
-            None => Origin::Foreign,
-            Some(row) if row.observed && row.is_held_by(service) => Origin::Observed,
-            Some(row) if self.world.is_rightful(row, service) => Origin::Claimed,
-            Some(_) => Origin::Conflict,
-        }
-    }
-
-    /// The worst of the IPs of every Service that has one, found along the IPs: to look up each IP of each Service
-    /// costs several times that.
-    fn worsts(&self) -> Worsts {
-        let mut worsts = Worsts::with_capacity(self.digest.totals.services);
-        self.world.each_ip(|_, addresses, services| {
-            let row = addresses.iter().copied().find(|row| row.is_valid());
-            for service in services {
-                let origin = self.origin_by(row, service);
-                let worst = worsts.entry(Arc::as_ptr(service)).or_insert(origin);
-                *worst = origin.min(*worst);
-            }
-        });
-        worsts
-    }
-
     /// One line of a list.
     pub fn service_item(&self, row: &ServiceRow) -> ServiceItem {
         let ip = |ip: &Ip| {
-            let (origin, name) = self.origin(row, *ip);
-            let external = !row.ingress.contains(ip);
-            ServiceIp { address: ip.to_string(), origin, name, external }
+            let address = self.world.address_for(*ip);
+            let seen = address.filter(|address| self.scope.sees_address(address));
+            ServiceIp {
+                address: ip.to_string(),
+                origin: self.world.origin_by(address, row),
+                name: seen.map(|address| address.name.to_string()),
+                external: !row.ingress.contains(ip),
+            }
         };
         let mut addresses: Vec<_> = row.ingress.iter().map(ip).collect();
         addresses.extend(row.external.iter().filter(|ip| !row.ingress.contains(ip)).map(ip));
-        let worst = addresses.iter().map(|address| address.origin).min();
-        let origin = worst.unwrap_or_else(|| without_ip(row));
+        let origin = self.world.origin(row);
         // A Service that names a claim and has something else waits too.
         let lacks = match origin {
             Origin::Waiting | Origin::Conflict => true,
@@ -241,38 +158,57 @@ impl Eye<'_> {
 /// # Errors
 /// When the query cannot be understood.
 pub fn list(eye: &Eye, params: &Params, paging: Paging) -> Result<List<ServiceItem>, BadQuery> {
+    let (matched, page) = page(eye, params, paging)?;
+    let items = page.into_iter().map(|row| eye.service_item(row)).collect();
+    Ok(List::of(eye.digest.totals.services, matched, paging, items))
+}
+
+/// The whole list as a table.
+///
+/// # Errors
+/// When the query cannot be understood.
+pub fn export(eye: &Eye, params: &Params) -> Result<Pieces, BadQuery> {
+    let (_, rows) = page(eye, params, Paging::all())?;
+    Ok(pieces(rows.into_iter().cloned().collect(), |eye, row: &Arc<ServiceRow>| eye.service_item(row)))
+}
+
+/// How many match, and those of the page.
+type Page<'a> = (usize, Vec<&'a Arc<ServiceRow>>);
+
+fn page<'a>(eye: &'a Eye, params: &Params, paging: Paging) -> Result<Page<'a>, BadQuery> {
     let find = params.get("q").map(Find::of);
     let namespace = params.get("namespace");
     let origins: Vec<_> = Origin::ALL.into_iter().map(|origin| (origin.word(), origin)).collect();
     let origin = params.one_of("origin", &origins)?;
     let sort = Sort::read(params, &COLUMNS, USUAL)?;
-    // Only found where it is needed of all.
-    let of_all = origin.is_some() || sort.by == By::Origin;
-    let worsts = if of_all { eye.worsts() } else { Worsts::new() };
-    let worst =
-        |row: &Arc<ServiceRow>| worsts.get(&Arc::as_ptr(row)).copied().unwrap_or_else(|| without_ip(row));
-    let takes_all = eye.scope.is_all() && namespace.is_none() && origin.is_none();
+    let is_whole = eye.scope.is_all() && find.is_none() && namespace.is_none();
+    let by_origin = sort.by == By::Origin || sort == USUAL && origin.is_some();
+    if is_whole && by_origin {
+        let keys = eye.world.by_origin(origin);
+        let keys = if sort.down { paging.slice(keys.rev()) } else { paging.slice(keys) };
+        let rows = keys.into_iter().filter_map(|key| eye.world.service(key)).collect();
+        return Ok((eye.world.count_by_origin(origin), rows));
+    }
+    if is_whole && sort == USUAL {
+        return Ok((eye.digest.totals.services, paging.slice(eye.world.workloads())));
+    }
     let takes = |row: &&Arc<ServiceRow>| {
-        takes_all
-            || eye.scope.sees(&row.key.namespace)
-                && namespace.is_none_or(|namespace| &*row.key.namespace == namespace)
-                && origin.is_none_or(|origin| worst(row) == origin)
+        eye.scope.sees(&row.key.namespace)
+            && namespace.is_none_or(|namespace| &*row.key.namespace == namespace)
+            && origin.is_none_or(|origin| eye.world.origin(row) == origin)
     };
-    let in_order = find.as_ref().is_none_or(Find::keeps_order);
-    let rows: Vec<&Arc<ServiceRow>> = match &find {
+    let rows: Vec<_> = match &find {
         None => eye.world.workloads().filter(takes).collect(),
         Some(find) => found(eye, find).into_iter().filter(|row| !row.placeholder).filter(takes).collect(),
     };
-    let rank = |row| if sort.by == By::Origin { worst(row) } else { Origin::Claimed };
-    let rows: Vec<_> = rows.into_iter().map(|row| (rank(row), row)).collect();
     let matched = rows.len();
-    let page = if sort == USUAL && in_order {
-        paging.slice(rows)
-    } else {
-        paging.cut(rows, |a, b| compare(sort, a, b))
-    };
-    let items = page.into_iter().map(|(_, row)| eye.service_item(row)).collect();
-    Ok(List::of(eye.digest.totals.services, matched, paging, items))
+    if sort == USUAL && find.as_ref().is_none_or(Find::keeps_order) {
+        return Ok((matched, paging.slice(rows)));
+    }
+    let rank = |row| if sort.by == By::Origin { eye.world.origin(row) } else { Origin::Claimed };
+    let rows = rows.into_iter().map(|row| (rank(row), row)).collect();
+    let page = paging.cut(rows, |a, b| compare(sort, a, b));
+    Ok((matched, page.into_iter().map(|(_, row)| row).collect()))
 }
 
 /// What a search finds, in the order of the index unless it is by a part of a text.

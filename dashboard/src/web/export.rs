@@ -1,22 +1,17 @@
-//! Large answers to clients of any speed.
+//! Tables of everything, to clients of any speed.
 //!
-//! A table of everything is some megabytes of text. Few of them are made at once, and one that a client has stopped
-//! reading is thrown away, so slow clients hold little memory, and not for long.
+//! A table is some megabytes of text, which is never made as a whole: each piece is made when the client has read the one
+//! before, and nothing else waits for it. Few are under way at once; one whose client reads nothing ends with the
+//! connection ([`super::patience`]), so slow clients hold little memory, and not for long.
 
-use std::io;
+use std::convert::Infallible;
 use std::sync::Arc;
-use std::time::Duration;
 
-use axum::body::{Body, Bytes};
-use futures::Stream;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use axum::body::Body;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// How many are under way at once.
 const AT_ONCE: usize = 4;
-/// How much of one is handed on at a time.
-const PIECE: usize = 64 * 1024;
-/// How long a client may read nothing.
-const STALLED: Duration = Duration::from_secs(30);
 
 /// The exports under way.
 #[derive(Clone, Debug)]
@@ -36,70 +31,52 @@ impl Exports {
 
 /// One of them. Over when it is dropped.
 #[derive(Debug)]
-pub struct Export(OwnedSemaphorePermit);
+pub struct Export(#[expect(dead_code, reason = "its end is what counts")] OwnedSemaphorePermit);
 
 impl Export {
-    /// Hands a text to a client, as fast as it reads. One that stalls is cut off, in a way that it can tell from the end.
-    pub fn body(self, text: String) -> Body {
-        if text.len() <= PIECE {
-            return Body::from(text);
-        }
-        let (pieces, taken) = mpsc::channel(1);
-        let left = text.len();
-        tokio::spawn(async move {
-            let mut rest = Bytes::from(text);
-            while !rest.is_empty() {
-                let piece = rest.split_to(rest.len().min(PIECE));
-                if !matches!(tokio::time::timeout(STALLED, pieces.send(piece)).await, Ok(Ok(()))) {
-                    break;
-                }
-            }
-            drop(self.0);
-        });
-        Body::from_stream(read(taken, left))
+    /// Hands on one piece after the other, until there is none.
+    pub fn body(self, next: impl FnMut() -> Option<String> + Send + 'static) -> Body {
+        Body::from_stream(futures::stream::unfold((self, next), async |(export, mut next)| {
+            // Whoever asks for a page in the meantime comes first.
+            tokio::task::yield_now().await;
+            let piece = next()?;
+            Some((Ok::<_, Infallible>(piece), (export, next)))
+        }))
     }
-}
-
-fn read(taken: mpsc::Receiver<Bytes>, left: usize) -> impl Stream<Item = io::Result<Bytes>> {
-    futures::stream::unfold((taken, left), async |(mut taken, left)| match taken.recv().await {
-        Some(piece) => {
-            let left = left - piece.len();
-            Some((Ok(piece), (taken, left)))
-        }
-        None if left == 0 => None,
-        None => Some((Err(io::Error::from(io::ErrorKind::TimedOut)), (taken, 0))),
-    })
 }
 
 #[cfg(test)]
 mod tests {
-    use futures::StreamExt as _;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
     use http_body_util::BodyExt as _;
 
     use super::*;
 
     #[tokio::test]
-    async fn a_client_that_reads_gets_everything() {
+    async fn pieces_are_made_as_they_are_read_and_the_end_frees_the_place() {
+        static MADE: AtomicUsize = AtomicUsize::new(0);
         let exports = Exports::new();
-        let text = "0123456789".repeat(50_000);
-        let body = exports.begin().unwrap().body(text.clone());
-        assert_eq!(body.collect().await.unwrap().to_bytes(), text);
+        let next = || {
+            let made = MADE.fetch_add(1, Ordering::Relaxed);
+            (made < 3).then(|| format!("piece {made}\n"))
+        };
+        let mut body = exports.begin().unwrap().body(next);
+        assert_eq!(MADE.load(Ordering::Relaxed), 0, "made before anybody reads");
+        let first = body.frame().await.unwrap().unwrap().into_data().unwrap();
+        assert_eq!((&*first, MADE.load(Ordering::Relaxed)), (&b"piece 0\n"[..], 1));
+        assert_eq!(exports.0.available_permits(), AT_ONCE - 1);
+        assert_eq!(body.collect().await.unwrap().to_bytes(), "piece 1\npiece 2\n");
         assert_eq!(exports.0.available_permits(), AT_ONCE);
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn a_client_that_stalls_is_cut_off_and_can_tell() {
+    #[tokio::test]
+    async fn few_are_under_way_and_one_that_is_dropped_makes_room() {
         let exports = Exports::new();
-        let mut stalled: Vec<_> = (0..AT_ONCE)
-            .map(|_| exports.begin().unwrap().body("x".repeat(5 * PIECE)).into_data_stream())
-            .collect();
+        let mut bodies: Vec<_> =
+            (0..AT_ONCE).map(|_| exports.begin().unwrap().body(|| Some(String::new()))).collect();
         assert!(exports.begin().is_none(), "another one while as many are under way as may be");
-        assert_eq!(stalled[0].next().await.unwrap().unwrap().len(), PIECE);
-        // Time flies while nothing else is to do.
-        let freed = exports.0.acquire_many(u32::try_from(AT_ONCE).unwrap()).await;
-        drop(freed);
-        let rest: Vec<_> = futures::StreamExt::collect(stalled.remove(0)).await;
-        assert!(rest.last().unwrap().is_err(), "it looks complete");
+        bodies.pop();
         assert!(exports.begin().is_some());
     }
 }

@@ -7,9 +7,9 @@ use super::shell::Shell;
 use crate::query::{Find, Params};
 use crate::view::{
     AddressList, AddressView, AssociationItem, ClaimItem, ClaimView, ClassItem, ClassView, Command,
-    ConflictItem, IpView, Line, List, Origin, Overview, ServiceItem,
+    ConflictItem, IpView, Line, List, Overview, ServiceItem,
 };
-use crate::world::State;
+use crate::world::{Origin, State};
 
 /// What is written as it is in a part of a path: no more than that.
 const PART: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b':');

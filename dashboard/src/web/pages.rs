@@ -14,7 +14,7 @@ use super::route::{Format, Page, Route};
 use super::{App, Shell};
 use crate::Visitor;
 use crate::query::{BadQuery, Paging, Params};
-use crate::view::{self, Eye, Table};
+use crate::view::{self, Eye, Pieces, Table};
 
 /// Why there is no page.
 enum Refusal {
@@ -46,8 +46,17 @@ impl From<serde_json::Error> for Refusal {
     }
 }
 
-/// An answer's kind and text.
-type Written = Result<(&'static str, String), Refusal>;
+/// What an answer says: all at once, or as it is read.
+enum Content {
+    Text(String),
+    Pieces(Pieces),
+}
+
+/// An answer's kind and content.
+type Written = Result<(&'static str, Content), Refusal>;
+
+/// The kind of a table.
+const CSV: &str = "text/csv; charset=utf-8; header=present";
 
 /// Any page, in any form.
 pub async fn answer(State(app): State<App>, visitor: Visitor, request: Request) -> Response {
@@ -79,10 +88,12 @@ pub async fn answer(State(app): State<App>, visitor: Visitor, request: Request) 
     }
     let here = uri.path_and_query().map_or("/", |here| here.as_str());
     match write(&app, &visitor, route, here, uri.query()) {
-        Ok((kind, text)) => {
-            let body = match export {
-                Some(export) => export.body(text),
-                None => Body::from(text),
+        Ok((kind, content)) => {
+            let body = match (content, export) {
+                (Content::Text(text), _) => Body::from(text),
+                (Content::Pieces(pieces), Some(export)) => export.body(looked_at(&app, &visitor, pieces)),
+                // Tables are asked for with a place among the exports only.
+                (Content::Pieces(_), None) => Body::empty(),
             };
             ([(header::CONTENT_TYPE, kind)], body).into_response()
         }
@@ -97,6 +108,20 @@ pub async fn answer(State(app): State<App>, visitor: Visitor, request: Request) 
     }
 }
 
+/// Makes each piece of a table of what the index holds at that moment. The lock is held for one piece, and no longer.
+fn looked_at(
+    app: &App,
+    visitor: &Visitor,
+    mut pieces: Pieces,
+) -> impl FnMut() -> Option<String> + Send + use<> {
+    let (app, scope) = (app.clone(), visitor.scope.clone());
+    move || {
+        let world = app.live().world();
+        let digest = app.live().digest(&world, &scope);
+        pieces(&Eye { world: &world, scope: &scope, digest, now: app.now(), traces: app.0.traces.as_deref() })
+    }
+}
+
 /// Looks at the index and writes the page. The lock is held while the view is made, and no longer.
 fn write(app: &App, visitor: &Visitor, route: Route, here: &str, query: Option<&str>) -> Written {
     let world = app.live().world();
@@ -105,10 +130,11 @@ fn write(app: &App, visitor: &Visitor, route: Route, here: &str, query: Option<&
     let eye = Eye { world: &world, scope: &visitor.scope, digest, now: app.now(), traces };
     let (page, format) = meant(&eye, route);
     let shell = |section| Shell::of(app, visitor, &eye, here, section);
-    let ask = |known: &[&str]| -> Result<(Params, Paging), BadQuery> {
+    // A table has everything, unless a page of it is asked for.
+    let ask = |known: &[&str]| -> Result<(Params, Option<Paging>), BadQuery> {
         let params = Params::read(query, known)?;
-        let exported = format == Format::Csv && !params.has_any(&Paging::KNOWN);
-        let paging = if exported { Paging::all() } else { Paging::read(&params)? };
+        let whole = format == Format::Csv && !params.has_any(&Paging::KNOWN);
+        let paging = if whole { None } else { Some(Paging::read(&params)?) };
         Ok((params, paging))
     };
     // One page: its view and its shell are made, the index is let go, and then it is written.
@@ -119,17 +145,32 @@ fn write(app: &App, visitor: &Visitor, route: Route, here: &str, query: Option<&
             written(format, &$shell, &$seen, || $html.render())
         }};
     }
+    // One list: a page of it, or the whole as a table.
+    macro_rules! list {
+        ($section:literal, $known:expr, $list:path, $export:path, |$shell:ident, $seen:ident, $params:ident| $html:expr) => {{
+            let ($params, paging) = ask(&$known)?;
+            match paging {
+                None => Ok((CSV, Content::Pieces($export(&eye, &$params)?))),
+                Some(paging) => {
+                    page!($section, $list(&eye, &$params, paging)?, |$shell, $seen| $html)
+                }
+            }
+        }};
+    }
     match page {
         Page::Overview => {
             Params::read(query, &[])?;
             page!("overview", eye.overview(), |shell, view| page::OverviewPage::of(&shell, &view))
         }
         Page::Addresses => {
-            let (params, paging) = ask(&view::ADDRESSES_KNOWN)?;
             let classes = class_names(&eye);
-            page!("addresses", view::addresses(&eye, &params, paging)?, |shell, view| {
-                page::AddressesPage::of(&shell, &view, &params, classes)
-            })
+            list!(
+                "addresses",
+                view::ADDRESSES_KNOWN,
+                view::addresses,
+                view::export_addresses,
+                |shell, view, params| page::AddressesPage::of(&shell, &view, &params, classes)
+            )
         }
         Page::Address(name) => {
             Params::read(query, &[])?;
@@ -142,9 +183,8 @@ fn write(app: &App, visitor: &Visitor, route: Route, here: &str, query: Option<&
             })
         }
         Page::Claims => {
-            let (params, paging) = ask(&view::CLAIMS_KNOWN)?;
             let classes = class_names(&eye);
-            page!("claims", view::claims(&eye, &params, paging)?, |shell, view| {
+            list!("claims", view::CLAIMS_KNOWN, view::claims, view::export_claims, |shell, view, params| {
                 page::ClaimsPage::of(&shell, &view, &params, classes)
             })
         }
@@ -161,6 +201,7 @@ fn write(app: &App, visitor: &Visitor, route: Route, here: &str, query: Option<&
         }
         Page::Classes => {
             let (params, paging) = ask(&view::CLASSES_KNOWN)?;
+            let paging = paging.unwrap_or(Paging::all());
             page!("classes", view::classes(&eye, &params, paging)?, |shell, view| {
                 page::ClassesPage::of(&shell, &view, &params)
             })
@@ -175,20 +216,23 @@ fn write(app: &App, visitor: &Visitor, route: Route, here: &str, query: Option<&
                 forms
             })
         }
-        Page::Services => {
-            let (params, paging) = ask(&view::SERVICES_KNOWN)?;
-            page!("services", view::services(&eye, &params, paging)?, |shell, view| {
-                page::ServicesPage::of(&shell, &view, &params)
-            })
-        }
-        Page::Associations => {
-            let (params, paging) = ask(&view::ASSOCIATIONS_KNOWN)?;
-            page!("associations", view::associations(&eye, &params, paging)?, |shell, view| {
-                page::AssociationsPage::of(&shell, &view, &params)
-            })
-        }
+        Page::Services => list!(
+            "services",
+            view::SERVICES_KNOWN,
+            view::services,
+            view::export_services,
+            |shell, view, params| page::ServicesPage::of(&shell, &view, &params)
+        ),
+        Page::Associations => list!(
+            "associations",
+            view::ASSOCIATIONS_KNOWN,
+            view::associations,
+            view::export_associations,
+            |shell, view, params| page::AssociationsPage::of(&shell, &view, &params)
+        ),
         Page::Conflicts => {
             let (params, paging) = ask(&view::CONFLICTS_KNOWN)?;
+            let paging = paging.unwrap_or(Paging::all());
             page!("conflicts", view::conflicts(&eye, &params, paging), |shell, view| {
                 page::ConflictsPage::of(&shell, &view, &params)
             })
@@ -243,11 +287,12 @@ fn written<T: Serialize + Table>(
     view: &T,
     html: impl FnOnce() -> askama::Result<String>,
 ) -> Written {
-    match format {
-        Format::Html => Ok(("text/html; charset=utf-8", html()?)),
-        Format::Json => Ok(("application/json", serde_json::to_string(&Dated { as_of: shell.as_of, view })?)),
-        Format::Csv => Ok(("text/csv; charset=utf-8; header=present", view.csv())),
-    }
+    let (kind, text) = match format {
+        Format::Html => ("text/html; charset=utf-8", html()?),
+        Format::Json => ("application/json", serde_json::to_string(&Dated { as_of: shell.as_of, view })?),
+        Format::Csv => (CSV, view.csv()),
+    };
+    Ok((kind, Content::Text(text)))
 }
 
 /// An answer that is no page, in the form that was asked for.

@@ -1,28 +1,27 @@
-//! What the overview says, counted once for each version of the index.
+//! What the overview says, of the counts at one version of the index.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
 
-use api::claim::ClaimPhase;
 use api::conditions::types;
 use jiff::Timestamp;
 
 use super::World;
-use super::rooms::{Room, Rooms};
-use super::rows::{AddressRow, ClaimRow, Key};
+use super::rooms::Room;
+use super::rows::{ClaimRow, Key};
+use super::tally::Tally;
 use super::verdict::State;
 use crate::Scope;
-
-/// How many of the last handoffs are kept.
-const HANDOFFS: usize = 10;
 
 /// Counts of addresses and claims.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
     /// Addresses by state.
-    pub states: BTreeMap<State, usize>,
+    pub(super) states: [usize; State::ALL.len()],
     /// All addresses.
     pub addresses: usize,
+    /// Addresses that nobody can take: MetalLB has given each to a placeholder, or to a Service that has it by right.
+    pub held: usize,
     /// All claims.
     pub claims: usize,
     /// All classes.
@@ -33,8 +32,32 @@ pub struct Totals {
 
 impl Totals {
     /// How many addresses stand there.
-    pub fn of(&self, state: State) -> usize {
-        self.states.get(&state).copied().unwrap_or(0)
+    pub const fn of(&self, state: State) -> usize {
+        self.states[state as usize]
+    }
+}
+
+/// How many there are, and the first of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct First<T> {
+    /// How many.
+    pub count: usize,
+    /// The first few.
+    pub few: Vec<T>,
+}
+
+impl<T> First<T> {
+    /// So many are told of.
+    const FEW: usize = 10;
+
+    pub(super) fn of(all: impl ExactSizeIterator<Item = T>) -> Self {
+        Self { count: all.len(), few: all.take(Self::FEW).collect() }
+    }
+}
+
+impl<T> Default for First<T> {
+    fn default() -> Self {
+        Self { count: 0, few: Vec::new() }
     }
 }
 
@@ -50,73 +73,26 @@ pub struct Digest {
     /// The addresses in conflict, by the ledger or by what MetalLB shows, in IP order.
     pub conflicts: Vec<Arc<str>>,
     /// The lost addresses.
-    pub lost: Vec<Arc<str>>,
+    pub lost: First<Arc<str>>,
+    /// Addresses of MetalLB that neither a placeholder nor a Service has.
+    pub unheld: First<Arc<str>>,
     /// The claims that wait or lost an address, the longest first.
-    pub waiting: Vec<Key>,
+    pub waiting: First<Key>,
     /// The same, class by class.
-    pub waiting_by_class: HashMap<Arc<str>, Vec<Key>>,
+    pub waiting_by_class: HashMap<Arc<str>, First<Key>>,
     /// The addresses that changed hands last, newest first.
     pub handoffs: Vec<Arc<str>>,
 }
 
 impl Digest {
-    /// Counts what the scope sees.
+    /// What a scope sees of the counts. An operator's are kept; a tenant's are counted.
     pub fn of(world: &World, scope: &Scope) -> Self {
-        let mut digest = Self { version: world.version_for(scope), ..Self::default() };
-        let mut handoffs: Vec<(Timestamp, &Arc<str>)> = Vec::new();
-        let mut rooms = Rooms::of(world, scope);
-        world.each_ip(|ip, addresses, services| {
-            for row in addresses.iter().filter(|row| scope.sees_address(row)) {
-                digest.count(row);
-                rooms.count(row);
-                if row.state() == State::Conflict || world.is_offended(row, services) {
-                    digest.conflicts.push(Arc::clone(&row.name));
-                }
-                if let Some(handoff) = &row.handoff {
-                    handoffs.push((handoff.finished.unwrap_or(handoff.started), &row.name));
-                }
-            }
-            if let Some(ip) = ip {
-                rooms.count_others(ip, addresses, services);
-            }
-        });
-        if handoffs.len() > HANDOFFS {
-            handoffs.select_nth_unstable_by(HANDOFFS, |a, b| b.cmp(a));
-            handoffs.truncate(HANDOFFS);
-        }
-        handoffs.sort_unstable_by(|a, b| b.cmp(a));
-        digest.handoffs = handoffs.into_iter().map(|(_, name)| Arc::clone(name)).collect();
-        digest.totals.classes = world.classes().count();
-        digest.totals.services =
-            world.workloads().filter(|row| scope.is_all() || scope.sees(&row.key.namespace)).count();
-        let mut waiting: Vec<(Timestamp, &Key, Option<&Arc<str>>)> = Vec::new();
-        for row in world.claims().filter(|row| scope.sees(&row.key.namespace)) {
-            digest.totals.claims += 1;
-            if row.phase != ClaimPhase::Bound {
-                waiting.push((
-                    row.waiting_since(),
-                    &row.key,
-                    row.class.as_ref().or(row.asked_class.as_ref()),
-                ));
-            }
-        }
-        waiting.sort_unstable();
-        for (_, key, class) in waiting {
-            digest.waiting.push(key.clone());
-            if let Some(class) = class {
-                digest.waiting_by_class.entry(Arc::clone(class)).or_default().push(key.clone());
-            }
-        }
-        digest.rooms = rooms.into_lines();
-        digest
+        if scope.is_all() { world.tally().digest(world, scope) } else { Self::counted(world, scope) }
     }
 
-    fn count(&mut self, row: &AddressRow) {
-        self.totals.addresses += 1;
-        *self.totals.states.entry(row.state()).or_default() += 1;
-        if row.state() == State::Lost {
-            self.lost.push(Arc::clone(&row.name));
-        }
+    /// The same, with everything counted anew.
+    pub fn counted(world: &World, scope: &Scope) -> Self {
+        Tally::of(world, scope).digest(world, scope)
     }
 }
 

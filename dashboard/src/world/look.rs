@@ -5,6 +5,7 @@ use std::sync::Arc;
 use api::{Ip, wellknown};
 
 use super::World;
+use super::origin::Origin;
 use super::rows::{About, AddressRow, ClaimRow, ClassRow, EventRow, Key, PoolRow, ServiceRow};
 use crate::query::Needle;
 
@@ -22,6 +23,11 @@ impl World {
     /// The addresses that a search by a part of a text finds, in no order.
     pub fn addresses_with(&self, part: &Needle) -> Vec<&Arc<AddressRow>> {
         self.address_texts.find(part)
+    }
+
+    /// The addresses whose last handoff is in this trace. Every row is looked at: traces are asked for one by one.
+    pub fn addresses_of_trace(&self, id: &str) -> impl Iterator<Item = &Arc<AddressRow>> {
+        self.addresses().filter(move |row| row.is_of_trace(id))
     }
 
     /// How many addresses there are.
@@ -113,6 +119,13 @@ impl World {
         names.iter().filter_map(|name| self.addresses.get(name))
     }
 
+    /// The addresses that the ledger says a Service of this namespace and name has.
+    pub fn held_by(&self, service: &Key) -> impl Iterator<Item = &Arc<AddressRow>> {
+        let from = (service.clone(), Arc::clone(&self.nothing));
+        let names = self.holds.range(from..).take_while(move |(holder, _)| holder == service);
+        names.filter_map(|(_, name)| self.addresses.get(name))
+    }
+
     /// The Services that name a claim.
     pub fn services_of(&self, claim: &Key) -> impl Iterator<Item = &Arc<ServiceRow>> {
         let keys = self.ties.get(claim).map_or(&[][..], |ties| &ties.services);
@@ -137,6 +150,16 @@ impl World {
         let strangers = self.strangers.iter().filter_map(|key| self.services.get(key));
         let before = self.services.range(..first).map(|(_, row)| row);
         before.chain(strangers).chain(self.services.range(after..).map(|(_, row)| row))
+    }
+
+    /// The keys of workloads by where their IPs come from: those of one origin, or all, the worst first; in name order.
+    pub fn by_origin(&self, origin: Option<Origin>) -> impl DoubleEndedIterator<Item = &Key> {
+        self.tally().by_origin(origin)
+    }
+
+    /// How many those are.
+    pub fn count_by_origin(&self, origin: Option<Origin>) -> usize {
+        self.tally().count_by_origin(origin)
     }
 
     /// The Services that a search by a part of a text finds, placeholders among them, in no order.

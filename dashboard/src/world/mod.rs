@@ -3,22 +3,26 @@
 //! *Invariants.* Rows are built from single objects as they come; no whole list of objects is ever held. A change
 //! costs no more when there are more rows. Nothing here knows of visitors: what one may see is decided by the views.
 
+mod change;
 mod digest;
 mod events;
 mod look;
+mod origin;
 mod read;
 mod rooms;
 mod rows;
 mod shelf;
+mod tally;
 mod verdict;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use api::Ip;
 use plan::{Change, Kind, Object};
 
-pub use digest::{Digest, Totals};
+pub use digest::{Digest, First, Totals};
+pub use origin::Origin;
 pub use rooms::Room;
 pub use rows::{
     About, AddressRow, BoundTo, ClaimRow, ClassRow, ConditionRow, EventRow, HandoffRow, HeldBy, Key, PastRow,
@@ -28,6 +32,7 @@ pub use verdict::{State, condition};
 
 use events::Events;
 use shelf::Shelf;
+use tally::Tally;
 
 use crate::Scope;
 
@@ -70,6 +75,8 @@ pub struct World {
     strangers: BTreeSet<Key>,
     on_ip: BTreeMap<Ip, Vec<Arc<ServiceRow>>>,
     ties: HashMap<Key, Ties>,
+    /// Services that the ledger says have an address, with the address's name.
+    holds: BTreeSet<(Key, Arc<str>)>,
     classes: BTreeMap<Arc<str>, Arc<ClassRow>>,
     pools: BTreeMap<Arc<str>, Arc<PoolRow>>,
     events: Events,
@@ -83,6 +90,8 @@ pub struct World {
     touched: HashMap<Arc<str>, u64>,
     /// The empty text, before any name.
     nothing: Arc<str>,
+    /// What an operator's pages count; none until it is asked for.
+    tally: OnceLock<Tally>,
 }
 
 impl World {
@@ -190,196 +199,6 @@ impl World {
             Source::Kind(Kind::Service) => self.services.keys().cloned().collect(),
             Source::Events(about) => self.events.keys(about),
             Source::Kind(_) => Vec::new(),
-        }
-    }
-
-    fn put(&mut self, source: Source, key: Key, object: &Object) {
-        match object {
-            Object::Address(object) => {
-                let row = read::address(&mut self.words, object);
-                self.set_address(&key.name, Some(row));
-            }
-            Object::Claim(object) => {
-                let row = read::claim(&mut self.words, object);
-                self.set_claim(&key, Some(row));
-            }
-            Object::Service(object) => {
-                let row = read::service(&mut self.words, object, &self.placeholders);
-                self.set_service(&key, row);
-            }
-            Object::Class(object) => {
-                let row = read::class(&mut self.words, object);
-                if self.classes.get(&row.name).is_none_or(|old| **old != row) {
-                    self.classes.insert(Arc::clone(&row.name), Arc::new(row));
-                    self.touch("");
-                }
-            }
-            Object::Pool(object) => {
-                let row = read::pool(&mut self.words, object);
-                if self.pools.get(&key.name).is_none_or(|old| **old != row) {
-                    self.pools.insert(key.name, Arc::new(row));
-                    self.touch("");
-                }
-            }
-            Object::Event(object) => {
-                let Some(row) = read::event(&mut self.words, object) else { return };
-                if source == Source::Events(row.about) {
-                    let namespace = Arc::clone(&row.namespace);
-                    self.events.put(key, row);
-                    self.heard(&namespace);
-                }
-            }
-            Object::Namespace(_) => {}
-        }
-    }
-
-    fn drop(&mut self, source: Source, key: &Key) {
-        match source {
-            Source::Kind(Kind::Address) => self.set_address(&key.name, None),
-            Source::Kind(Kind::Claim) => self.set_claim(key, None),
-            Source::Kind(Kind::Service) => self.set_service(key, None),
-            Source::Kind(Kind::Class) => {
-                self.classes.remove(&key.name);
-                self.touch("");
-            }
-            Source::Kind(Kind::Pool) => {
-                self.pools.remove(&key.name);
-                self.touch("");
-            }
-            Source::Events(_) => {
-                if let Some(row) = self.events.remove(key) {
-                    self.heard(&row.namespace);
-                }
-            }
-            Source::Kind(_) => {}
-        }
-    }
-
-    fn set_address(&mut self, name: &Arc<str>, new: Option<AddressRow>) {
-        let old = self.addresses.get(name).cloned();
-        if old.as_deref() == new.as_ref() {
-            return;
-        }
-        if let Some(old) = &old {
-            self.addresses.remove(name);
-            self.by_ip.remove(&(old.ip, Arc::clone(name)));
-            if let Some(claim) = &old.claim {
-                self.untie(&claim.key, |ties| ties.addresses.retain(|tied| tied != name));
-            }
-        }
-        let row = new.map(Arc::new);
-        match &row {
-            Some(row) => self.address_texts.put(name, row.texts(), row),
-            None => self.address_texts.remove(name),
-        }
-        if let Some(row) = &row {
-            let name = Arc::clone(&row.name);
-            if let Some(claim) = &row.claim {
-                self.ties.entry(claim.key.clone()).or_default().addresses.push(Arc::clone(&name));
-            }
-            self.by_ip.insert((row.ip, Arc::clone(&name)), Arc::clone(row));
-            self.addresses.insert(name, Arc::clone(row));
-        }
-        self.moved();
-        for row in [old, row].into_iter().flatten() {
-            for namespace in namespaces_of(&row) {
-                self.touch(&namespace);
-            }
-        }
-    }
-
-    fn set_claim(&mut self, key: &Key, new: Option<ClaimRow>) {
-        if self.claims.get(key).map(|row| &**row) == new.as_ref() {
-            return;
-        }
-        if let Some(row) = new {
-            self.claims.insert(row.key.clone(), Arc::new(row));
-        } else {
-            self.claims.remove(key);
-            self.claim_texts.remove(key);
-        }
-        self.find_claim(key);
-        self.touch(&key.namespace);
-    }
-
-    /// A search is to find a claim by what it is now, and by the Services that name it.
-    fn find_claim(&mut self, key: &Key) {
-        if let Some(row) = self.claims.get(key) {
-            let services = self.ties.get(key).map_or(&[][..], |ties| &ties.services);
-            self.claim_texts.put(key, row.texts(services), row);
-        }
-    }
-
-    /// A Service names a claim, or no longer does.
-    fn tie_service(&mut self, claim: &Key, service: &Key, named: bool) {
-        if named {
-            self.ties.entry(claim.clone()).or_default().services.push(service.clone());
-        } else {
-            self.untie(claim, |ties| ties.services.retain(|tied| tied != service));
-        }
-        self.find_claim(claim);
-    }
-
-    fn set_service(&mut self, key: &Key, new: Option<ServiceRow>) {
-        let old = self.services.get(key).cloned();
-        if old.as_deref() == new.as_ref() {
-            return;
-        }
-        if let Some(old) = old {
-            self.services.remove(key);
-            self.strangers.remove(key);
-            for ip in old.ingress.iter().chain(&old.external) {
-                if let Some(rows) = self.on_ip.get_mut(ip) {
-                    rows.retain(|row| row.key != *key);
-                    if rows.is_empty() {
-                        self.on_ip.remove(ip);
-                    }
-                }
-                self.touch_owner(*ip);
-            }
-            if let Some(claim) = &old.claim {
-                self.tie_service(claim, key, false);
-            }
-        }
-        if let Some(row) = new.map(Arc::new) {
-            let key = row.key.clone();
-            for ip in row.ingress.iter().chain(&row.external) {
-                let rows = self.on_ip.entry(*ip).or_default();
-                if !rows.iter().any(|known| known.key == key) {
-                    rows.push(Arc::clone(&row));
-                }
-                self.touch_owner(*ip);
-            }
-            if let Some(claim) = &row.claim {
-                self.tie_service(claim, &key, true);
-            }
-            self.service_texts.put(&key, row.texts(), &row);
-            if *key.namespace == *self.placeholders && !row.placeholder {
-                self.strangers.insert(key.clone());
-            }
-            self.services.insert(key, row);
-        } else {
-            self.service_texts.remove(key);
-        }
-        self.touch(&key.namespace);
-    }
-
-    /// Who has an IP changed: whoever may see its address is to hear of it.
-    fn touch_owner(&mut self, ip: Ip) {
-        let rows: Vec<_> = self.addresses_on(ip).cloned().collect();
-        for row in rows {
-            for namespace in namespaces_of(&row) {
-                self.touch(&namespace);
-            }
-        }
-    }
-
-    fn untie(&mut self, claim: &Key, edit: impl FnOnce(&mut Ties)) {
-        if let Some(ties) = self.ties.get_mut(claim) {
-            edit(ties);
-            if ties.is_empty() {
-                self.ties.remove(claim);
-            }
         }
     }
 }

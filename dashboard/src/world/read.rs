@@ -87,7 +87,7 @@ pub fn address(words: &mut Words, object: &IPAddress) -> AddressRow {
         until: past.until.as_ref().map(|at| at.0),
     });
     let history = history.collect();
-    AddressRow {
+    let mut row = AddressRow {
         name: text(meta.name.as_ref()).into(),
         uid: text(meta.uid.as_ref()).into(),
         text: spec.address.as_str().into(),
@@ -105,7 +105,10 @@ pub fn address(words: &mut Words, object: &IPAddress) -> AddressRow {
         conditions: conditions(words, status.map_or(&[], |status| &status.conditions)),
         handoff,
         history,
-    }
+        since: created(meta),
+    };
+    row.since = row.stands_since();
+    row
 }
 
 /// A claim.

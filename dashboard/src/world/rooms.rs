@@ -1,4 +1,4 @@
-//! How full the pools of classes are, counted along the IPs in their order.
+//! How full the pools of classes are, counted IP by IP.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -40,60 +40,68 @@ impl Room {
         Some(self.size?.saturating_sub(taken))
     }
 
-    fn count(&mut self, row: &AddressRow) {
-        match row.state() {
-            State::Conflict => self.conflict += 1,
-            State::Attached | State::Observed => self.attached += 1,
-            _ if row.service.is_some() => self.attached += 1,
-            _ => self.reserved += 1,
-        }
+    fn count(&mut self, row: &AddressRow, there: bool) {
+        let piece = match row.state() {
+            State::Conflict => &mut self.conflict,
+            State::Attached | State::Observed => &mut self.attached,
+            _ if row.service.is_some() => &mut self.attached,
+            _ => &mut self.reserved,
+        };
+        step(piece, 1, there);
     }
 }
 
+/// Adds so many, or takes them away.
+fn step(count: &mut u128, by: u128, there: bool) {
+    *count = if there { count.saturating_add(by) } else { count.saturating_sub(by) };
+}
+
 /// Each class with its pool, and each family that it has room or addresses in, while they are counted.
-pub(super) struct Rooms<'a> {
+#[derive(Debug, Default)]
+pub(super) struct Rooms {
     /// By class, IPv4 before IPv6.
-    lines: Vec<(Room, Option<&'a PoolRow>)>,
+    lines: Vec<(Room, Option<Arc<PoolRow>>)>,
     /// Where the rooms of a class begin.
-    of_class: HashMap<&'a str, usize>,
+    of_class: HashMap<Arc<str>, usize>,
     /// Whether the visitor may know of pools.
     sees_pools: bool,
 }
 
-impl<'a> Rooms<'a> {
+impl Rooms {
     /// All of them, empty.
-    pub(super) fn of(world: &'a World, scope: &Scope) -> Self {
-        let mut all = Self { lines: Vec::new(), of_class: HashMap::new(), sees_pools: scope.is_all() };
+    pub(super) fn of(world: &World, scope: &Scope) -> Self {
+        let mut all = Self { sees_pools: scope.is_all(), ..Self::default() };
         for class in world.classes() {
-            let pool = class.pool.as_deref().and_then(|pool| world.pool(pool)).map(|pool| &**pool);
-            all.of_class.insert(&class.name, all.lines.len());
+            let pool = class.pool.as_deref().and_then(|pool| world.pool(pool));
+            all.of_class.insert(Arc::clone(&class.name), all.lines.len());
             for family in Family::ALL {
                 let size = pool.map(|pool| pool.size(family)).filter(|_| all.sees_pools);
-                all.lines.push((empty(class, family, size), pool));
+                all.lines.push((empty(class, family, size), pool.cloned()));
             }
         }
         all
     }
 
-    /// Counts an address that the visitor sees.
-    pub(super) fn count(&mut self, row: &AddressRow) {
+    /// Counts an address that the visitor sees, or no longer does.
+    pub(super) fn count(&mut self, row: &AddressRow, there: bool) {
         let Some(ip) = row.ip else { return };
         let Some(first) = self.of_class.get(&*row.class) else { return };
         let (room, pool) = &mut self.lines[first + usize::from(ip.family() == Family::IPv6)];
-        if self.sees_pools && pool.is_none_or(|pool| !pool.contains(ip)) {
-            room.outside += 1;
+        if self.sees_pools && pool.as_ref().is_none_or(|pool| !pool.contains(ip)) {
+            step(&mut room.outside, 1, there);
         } else if row.is_valid() {
-            room.count(row);
+            room.count(row, there);
         }
     }
 
     /// Counts an IP for the pools in which it is taken past their class: by Services, or in the ledger under other
-    /// classes.
+    /// classes; or takes it out of that count.
     pub(super) fn count_others(
         &mut self,
         ip: Ip,
         addresses: &[&Arc<AddressRow>],
         services: &[Arc<ServiceRow>],
+        there: bool,
     ) {
         if !self.sees_pools {
             return;
@@ -101,18 +109,18 @@ impl<'a> Rooms<'a> {
         for (room, pool) in self.lines.iter_mut().filter(|(room, _)| room.family == ip.family()) {
             let of_class = |row: &&&Arc<AddressRow>| *row.class == *room.class;
             if addresses.iter().filter(of_class).any(|row| row.is_valid())
-                || pool.is_none_or(|pool| !pool.contains(ip))
+                || pool.as_ref().is_none_or(|pool| !pool.contains(ip))
             {
                 continue;
             }
             let of_others = addresses.iter().filter(|row| !of_class(row)).count();
-            room.other += if services.is_empty() { of_others as u128 } else { 1 };
+            step(&mut room.other, if services.is_empty() { of_others as u128 } else { 1 }, there);
         }
     }
 
     /// What there is to show.
-    pub(super) fn into_lines(self) -> Vec<Room> {
-        self.lines.into_iter().map(|(room, _)| room).filter(is_worth_a_line).collect()
+    pub(super) fn lines(&self) -> Vec<Room> {
+        self.lines.iter().map(|(room, _)| room).filter(|room| is_worth_a_line(room)).cloned().collect()
     }
 }
 

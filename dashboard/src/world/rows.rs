@@ -180,6 +180,8 @@ pub struct AddressRow {
     pub handoff: Option<Box<HandoffRow>>,
     /// Who had it when, newest first.
     pub history: Box<[PastRow]>,
+    /// Since when it stands where it stands, as far as the ledger tells.
+    pub since: Timestamp,
 }
 
 /// An `IPAddressClaim`.
@@ -276,9 +278,9 @@ pub struct ServiceRow {
 }
 
 impl ServiceRow {
-    /// Whether MetalLB may give it an IP.
-    pub fn is_load_balancer(&self) -> bool {
-        &*self.kind == "LoadBalancer"
+    /// The IPs that it has, by MetalLB and by `spec.externalIPs`.
+    pub fn ips(&self) -> impl Iterator<Item = Ip> {
+        self.ingress.iter().chain(&self.external).copied()
     }
 }
 

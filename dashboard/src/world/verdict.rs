@@ -101,8 +101,8 @@ impl AddressRow {
         condition(&self.conditions, kind)
     }
 
-    /// Since when it stands where it stands, as far as the ledger tells.
-    pub fn since(&self) -> jiff::Timestamp {
+    /// Since when it stands where it stands, as far as the ledger tells; worked out once for each row.
+    pub(super) fn stands_since(&self) -> jiff::Timestamp {
         let of_condition = |kind| self.condition(kind).map(|condition| condition.since);
         let ended = || self.history.iter().filter_map(|past| past.until).max();
         let told = match self.state() {
@@ -114,6 +114,11 @@ impl AddressRow {
             State::Reserved | State::Available | State::Released => ended(),
         };
         told.unwrap_or(self.created)
+    }
+
+    /// Whether its last handoff is in this trace.
+    pub fn is_of_trace(&self, id: &str) -> bool {
+        self.handoff.as_ref().is_some_and(|handoff| handoff.trace.as_deref() == Some(id))
     }
 
     /// Whether the object counts: of two that carry one IP, the younger does not.
@@ -150,7 +155,7 @@ impl World {
     }
 
     /// Whether the driver of MetalLB answers for the address.
-    fn is_driven(&self, row: &AddressRow) -> bool {
+    pub(super) fn is_driven(&self, row: &AddressRow) -> bool {
         row.driven || self.class(&row.class).is_some_and(|class| Self::is_metallbs(class))
     }
 
@@ -168,6 +173,13 @@ impl World {
         let offends = |service: &Arc<ServiceRow>| !self.is_rightful(row, service);
         // Hardly ever: asked first.
         services.iter().any(offends) && row.is_valid() && self.is_driven(row)
+    }
+
+    /// Whether MetalLB has given the address to its placeholder, or to a Service that has it by right: nobody else can get
+    /// it then.
+    pub fn is_held(&self, row: &AddressRow, services: &[Arc<ServiceRow>]) -> bool {
+        let gives = |service: &ServiceRow| row.ip.is_some_and(|ip| service.ingress.contains(&ip));
+        services.iter().any(|service| gives(service) && self.is_rightful(row, service))
     }
 
     /// Placeholders, the Service that the ledger names, and, while it names none, one that names the claim: it is

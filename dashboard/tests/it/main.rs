@@ -2,6 +2,7 @@
 
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
+mod counts;
 mod forms;
 mod hostile;
 mod invented;
@@ -11,5 +12,6 @@ mod pages;
 mod queries;
 mod rig;
 mod serving;
+mod slow;
 mod stream;
 mod tenants;

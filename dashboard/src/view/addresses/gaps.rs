@@ -37,9 +37,24 @@ impl Gap {
     }
 }
 
+/// The same before it is shown: there are thousands, and few are.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Span<'a> {
+    pub(super) from: Ip,
+    to: Ip,
+    pool: &'a PoolRow,
+}
+
+impl From<Span<'_>> for Gap {
+    fn from(span: Span) -> Self {
+        let Span { from, to, pool } = span;
+        Self { from, to, free: pool.count(from.addr(), to.addr()), pool: pool.name.to_string() }
+    }
+}
+
 /// The gaps of the pools that classes draw from, as far as the filters speak of IPs, families and classes. A filter by
 /// anything that only an address has leaves none.
-pub(super) fn between(world: &World, wish: &Wish) -> Vec<Gap> {
+pub(super) fn between<'a>(world: &'a World, wish: &Wish) -> Vec<Span<'a>> {
     let range = wish.find.as_ref().map(Find::range);
     let of_addresses = wish.namespace.is_some() || wish.phase.is_some() || wish.state.is_some();
     if of_addresses || range == Some(None) {
@@ -48,11 +63,20 @@ pub(super) fn between(world: &World, wish: &Wish) -> Vec<Gap> {
     let within = range.flatten();
     let wanted = |class: &str| wish.class.as_deref().is_none_or(|wanted| wanted == class);
     let pools = world.pools().filter(|pool| world.classes_of(&pool.name).any(|class| wanted(&class.name)));
-    pools.flat_map(|pool| of_pool(world, pool, wish.family, within)).collect()
+    let mut gaps = Vec::new();
+    for pool in pools {
+        of_pool(world, pool, wish.family, within, &mut gaps);
+    }
+    gaps
 }
 
-fn of_pool(world: &World, pool: &PoolRow, family: Option<Family>, within: Option<(Ip, Ip)>) -> Vec<Gap> {
-    let mut gaps = Vec::new();
+fn of_pool<'a>(
+    world: &World,
+    pool: &'a PoolRow,
+    family: Option<Family>,
+    within: Option<(Ip, Ip)>,
+    gaps: &mut Vec<Span<'a>>,
+) {
     for (first, last) in &pool.ranges {
         let (mut first, mut last) = (Ip::from(*first), Ip::from(*last));
         if family.is_some_and(|family| family != first.family()) {
@@ -65,20 +89,18 @@ fn of_pool(world: &World, pool: &PoolRow, family: Option<Family>, within: Option
             (first, last) = (first.max(from), last.min(to));
         }
         if first <= last {
-            of_range(world, pool, first, last, &mut gaps);
+            of_range(world, pool, first, last, gaps);
         }
     }
-    gaps
 }
 
-fn of_range(world: &World, pool: &PoolRow, first: Ip, last: Ip, gaps: &mut Vec<Gap>) {
-    let mut taken: Vec<Ip> = world.ips_between(first, last).collect();
-    taken.extend(world.shown_between(first, last).map(|(ip, _)| ip));
-    // Two sorted rows in one: what keeps the order of equals finds them, and merges.
-    taken.sort();
-    taken.dedup();
+fn of_range<'a>(world: &World, pool: &'a PoolRow, first: Ip, last: Ip, gaps: &mut Vec<Span<'a>>) {
+    let mut ledger = world.ips_between(first, last).peekable();
+    let mut shown = world.shown_between(first, last).map(|(ip, _)| ip).peekable();
     let mut next = Some(first);
-    for ip in taken {
+    while let Some(ip) = ledger.peek().into_iter().chain(shown.peek()).min().copied() {
+        while ledger.next_if_eq(&ip).is_some() {}
+        while shown.next_if_eq(&ip).is_some() {}
         if let Some(from) = next
             && from < ip
             && let Some(to) = before(ip)
@@ -92,10 +114,9 @@ fn of_range(world: &World, pool: &PoolRow, first: Ip, last: Ip, gaps: &mut Vec<G
     }
 }
 
-fn push(pool: &PoolRow, from: Ip, to: Ip, gaps: &mut Vec<Gap>) {
-    let free = pool.count(from.addr(), to.addr());
-    if free > 0 {
-        gaps.push(Gap { from, to, free, pool: pool.name.to_string() });
+fn push<'a>(pool: &'a PoolRow, from: Ip, to: Ip, gaps: &mut Vec<Span<'a>>) {
+    if pool.count(from.addr(), to.addr()) > 0 {
+        gaps.push(Span { from, to, pool });
     }
 }
 

@@ -236,6 +236,11 @@ impl Invented {
         );
     }
 
+    /// The objects, and which feed each came from.
+    pub fn objects(self) -> impl Iterator<Item = (Source, Object)> {
+        self.0.into_iter()
+    }
+
     /// Tells an index of these objects, one by one.
     pub fn feed(self, live: &Live) {
         for (source, object) in self.0 {
@@ -251,12 +256,14 @@ impl Invented {
         ingress: &[&str],
         external: &[&str],
         annotations: Value,
+        lb_ip: Option<&str>,
     ) {
         let ingress: Vec<_> = ingress.iter().map(|ip| json!({ "ip": ip })).collect();
         self.add(
             Kind::Service,
             json!({ "metadata": with(meta(Some(namespace), name, 30), "annotations", annotations),
-                "spec": { "type": if ingress.is_empty() { "ClusterIP" } else { "LoadBalancer" }, "externalIPs": external },
+                "spec": { "type": if ingress.is_empty() { "ClusterIP" } else { "LoadBalancer" }, "externalIPs": external,
+                    "loadBalancerIP": lb_ip },
                 "status": { "loadBalancer": { "ingress": ingress } } }),
         );
     }
