@@ -13,5 +13,7 @@ mod queries;
 mod rig;
 mod serving;
 mod slow;
+mod stale;
 mod stream;
 mod tenants;
+mod why;

@@ -34,8 +34,7 @@ async fn every_answer_is_as_the_document_says() {
     let queries = PAGES.iter().map(|path| (*path, "")).chain([("/addresses", "?gaps=1")]);
     for (path, query) in queries {
         let name = format!("{}.json", template(path));
-        let schema =
-            &document["paths"][&name]["get"]["responses"]["200"]["content"]["application/json"]["schema"];
+        let schema = schema(&document, path);
         assert!(schema.is_object(), "{name} is not in the document");
         assert!(document["paths"][format!("{}.csv", template(path))].is_object(), "{name}");
         let answer = rig.get(&format!("{path}.json{query}")).await.json();
@@ -46,14 +45,69 @@ async fn every_answer_is_as_the_document_says() {
     let all =
         document["paths"].as_object().unwrap().keys().filter(|path| path.strip_suffix(".json").is_some());
     assert_eq!(all.count(), used.len(), "{used:?}");
-    // The tests of a tenant's answers, and of many: the same document.
-    let tenant = Rig::seen_by(small(), dashboard::Scope::only(["tenant-a"]));
-    for rig in [tenant, Rig::of(large(60))] {
-        let answer = rig.get("/overview.json").await.json();
-        let schema = &document["paths"]["/overview.json"]["get"]["responses"]["200"]["content"]["application/json"]
-            ["schema"];
-        assert_eq!(check(&document, schema, &answer, "/overview"), Vec::<String>::new());
+    // Of many: the same document.
+    let many = Rig::of(large(60));
+    let answer = many.get("/overview.json").await.json();
+    assert_eq!(check(&document, schema(&document, "/overview"), &answer, "/overview"), Vec::<String>::new());
+}
+
+/// What is not a tenant's is left out, and what is left is still as the document says.
+#[tokio::test]
+async fn every_answer_to_a_tenant_is_as_the_document_says() {
+    for namespace in ["tenant-a", "tenant-b", "tenant-c", "tenant-d", "tenant-e", "nobody"] {
+        let rig = Rig::seen_by(small(), dashboard::Scope::only([namespace]));
+        let document = document(&rig).await;
+        let mut seen = 0;
+        for path in PAGES {
+            let answer = rig.get(&format!("{path}.json")).await;
+            let operation = &document["paths"][format!("{}.json", template(path))]["get"];
+            let answers = &operation["responses"][answer.status.as_str()];
+            let schema = &answers["content"]["application/json"]["schema"];
+            assert!(schema.is_object(), "{path} answers {} to {namespace}", answer.status);
+            let wrong = check(&document, schema, &answer.json(), path);
+            assert!(wrong.is_empty(), "{namespace}: {wrong:#?}");
+            seen += usize::from(answer.status == 200);
+        }
+        // The lists, the classes and the IPs are there for everybody.
+        assert!(seen >= 13, "{namespace} sees {seen}");
     }
+}
+
+/// Whatever is asked, somebody without a token may be turned away; the live updates too.
+#[tokio::test]
+async fn every_operation_may_ask_for_a_token() {
+    let document = document(&Rig::of(small())).await;
+    for (path, item) in document["paths"].as_object().unwrap() {
+        let refusal = &item["get"]["responses"]["401"];
+        assert!(refusal["description"].as_str().is_some_and(|words| words.contains("token")), "{path}");
+        let told = refusal["content"]["application/json"]["schema"]["$ref"].as_str();
+        assert_eq!(told.is_some(), path.strip_suffix(".json").is_some(), "{path}");
+    }
+}
+
+/// The columns of a table are the ones that the document names, in that order.
+#[tokio::test]
+async fn every_table_has_the_columns_that_the_document_names() {
+    let rig = Rig::of(small());
+    let document = document(&rig).await;
+    let mut used = std::collections::BTreeSet::new();
+    for path in PAGES {
+        let name = format!("{}.csv", template(path));
+        let schema = &document["paths"][&name]["get"]["responses"]["200"]["content"]["text/csv"]["schema"];
+        let told = schema["description"].as_str().unwrap_or_else(|| panic!("{name} is not in the document"));
+        let columns = told.trim_start_matches("The columns: ").trim_end_matches('.').replace(", ", ",");
+        assert_eq!(rig.page(&format!("{path}.csv")).await.lines().next(), Some(columns.as_str()), "{path}");
+        used.insert(name);
+    }
+    let all =
+        document["paths"].as_object().unwrap().keys().filter(|path| path.strip_suffix(".csv").is_some());
+    assert_eq!(all.count(), used.len(), "{used:?}");
+}
+
+/// What the document says of the JSON of a page.
+fn schema<'a>(document: &'a Value, path: &str) -> &'a Value {
+    &document["paths"][format!("{}.json", template(path))]["get"]["responses"]["200"]["content"]["application/json"]
+        ["schema"]
 }
 
 /// What a value has against a schema: types, names of fields, words.

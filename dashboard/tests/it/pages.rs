@@ -1,8 +1,15 @@
 //! What each page says of the small cluster, word for word.
 
+use std::sync::Arc;
+
+use axum::http::{Request, Response};
+use clap::Parser;
+use dashboard::args::Args;
+use dashboard::auth::{self, Gate};
+use dashboard::web::{self, App};
 use rstest::rstest;
 
-use crate::invented::small;
+use crate::invented::{NOW, small};
 use crate::rig::{PAGES, Rig};
 
 /// The markup without what changes with every edit of the style: the names of the assets.
@@ -32,8 +39,15 @@ fn main_of(page: &str) -> String {
 #[case::attached("/addresses/ip-203-0-113-7")]
 #[case::released("/addresses/ip-203-0-113-9")]
 #[case::conflict("/addresses/ip-203-0-113-41")]
+#[case::reserved("/addresses/ip-203-0-113-8")]
+#[case::available("/addresses/ip-203-0-113-10")]
+#[case::observed("/addresses/ip-203-0-113-50")]
+#[case::lost("/addresses/ip-192-168-99-4")]
 #[case::claims("/claims?sort=phase")]
 #[case::claim_of_a_refused_class("/claims/tenant-d/edge")]
+#[case::bound_claim("/claims/tenant-a/web")]
+#[case::classes("/classes")]
+#[case::accepted_class("/classes/public")]
 #[case::class("/classes/partner")]
 #[case::services("/services")]
 #[case::associations("/associations")]
@@ -57,6 +71,19 @@ async fn the_frame_says() {
     let main = page.find("<main").unwrap();
     let end = page.find("</main>").unwrap();
     insta::assert_snapshot!("frame", stable(&format!("{}\n{}", &page[..main], &page[end..])));
+}
+
+#[tokio::test]
+async fn the_login_form_says() {
+    let live = small().live();
+    let app = App::new(Arc::clone(&live), &Args::parse_from(["x"])).frozen(NOW.parse().unwrap());
+    let nobody = tower::service_fn(async |_: Request<kube::client::Body>| {
+        Err::<Response<kube::client::Body>, _>(std::io::Error::other("nobody is asked"))
+    });
+    let gate = Gate::new(kube::Client::new(nobody, "default"), live);
+    let rig = Rig(web::router(&app, auth::guarded(web::pages(&app), &app, gate)));
+    let page = rig.page("/login?next=%2Faddresses%3Fclass%3D%22").await;
+    insta::assert_snapshot!("page-login", main_of(&page));
 }
 
 /// An empty cluster is told what would appear there.

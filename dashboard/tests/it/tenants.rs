@@ -10,7 +10,7 @@ use crate::invented::small;
 use crate::rig::{PAGES, Rig};
 
 /// Words that only somebody who sees everything may read. (`tenant-a` is the tenant.)
-const OTHERS: [&str; 15] = [
+const OTHERS: [&str; 19] = [
     "tenant-b",
     "tenant-c",
     "tenant-d",
@@ -22,9 +22,13 @@ const OTHERS: [&str; 15] = [
     "stuck",
     "address-system",
     "203.0.113.9<",
+    "203.0.113.9\"",
+    "203.0.113.9,",
     "203.0.113.10",
+    "203.0.113.20",
     "203.0.113.50",
     "192.168.99.4",
+    "198.51.100.3",
     "2001:db8::1f",
 ];
 
@@ -35,18 +39,46 @@ fn tenant() -> Rig {
 #[tokio::test]
 async fn nothing_of_others_is_on_any_page_in_any_form() {
     let rig = tenant();
-    for path in PAGES {
+    // IPs of the tenant, one of them in conflict; of others, reserved, observed, foreign and lost; and of nobody.
+    let ips = ["7", "8", "41", "9", "10", "20", "50", "60"].map(|last| format!("/ip/203.0.113.{last}"));
+    let others = ["/ip/192.168.99.4", "/ip/2001:db8::1f"].map(str::to_owned);
+    let paths = PAGES.iter().map(ToString::to_string).chain(ips).chain(others);
+    let (mut shown, mut told) = (0, 0);
+    for path in paths {
         for form in ["", ".json", ".csv"] {
-            let path = format!("{path}{form}");
-            let answer = rig.get(&path).await;
-            // A page that is refused repeats what was asked for, and nothing else.
-            if answer.status == 404 || path.starts_with("/ip/") {
-                continue;
-            }
+            let answer = rig.get(&format!("{path}{form}")).await;
+            assert!(answer.status == 200 || answer.status == 404, "{path}{form}: {}", answer.status);
+            shown += usize::from(answer.status == 200);
+            // What was asked for is repeated, by its name and by its IP; nothing else is.
+            let asked = path.rsplit('/').next().unwrap();
+            let text = answer.text.replace(&path, "ASKED").replace(&format!("{asked:?}"), "ASKED");
+            let is_ip = path.starts_with("/ip/");
+            let text = if is_ip { text.replace(asked, "ASKED") } else { text };
+            told += usize::from(text.contains("tenant-a"));
+            // A claim's page that is refused names it by its namespace, too.
+            let text = match path.strip_prefix("/claims/") {
+                Some(claim) if answer.status == 404 => text.replace(claim, "ASKED"),
+                _ => text,
+            };
             for word in OTHERS {
-                assert!(!answer.text.contains(word), "{path} shows {word}: {}", answer.text);
+                assert!(!text.contains(word), "{path}{form} shows {word}: {text}");
             }
         }
+    }
+    assert!(shown > 60 && told > 20, "{shown} pages are shown, {told} have something of the tenant");
+}
+
+/// Of an IP of their own that somebody else took they learn that it is taken, in each form; not by whom.
+#[rstest]
+#[case("/ip/203.0.113.7", "web-v2")]
+#[case("/ip/203.0.113.41", "vpn")]
+#[tokio::test]
+async fn l1_an_ip_of_their_own_is_told_of(#[case] path: &str, #[case] own: &str) {
+    let rig = tenant();
+    for form in ["", ".json", ".csv"] {
+        let text = rig.page(&format!("{path}{form}")).await;
+        assert!(text.contains("tenant-a") && text.contains(own), "{path}{form}: {text}");
+        assert!(!text.contains("lb-copy") && !text.contains("tenant-b"), "{path}{form}: {text}");
     }
 }
 
@@ -86,6 +118,16 @@ async fn asked(rig: &Rig, path: &str) -> (u16, String) {
 async fn a_search_finds_nothing_by_what_is_hidden(#[case] path: &str) {
     let json = tenant().get(path).await.json();
     assert_eq!((&json["matched"], json["items"].as_array().map(Vec::len)), (&0.into(), Some(0)), "{json}");
+}
+
+/// A trace finds the tenant's own address, and nobody else's.
+#[tokio::test]
+async fn a_trace_finds_only_what_may_be_seen() {
+    let path = "/addresses.json?q=4bf92f3577b34da6a3ce929d0e0e4736";
+    for (namespace, matched) in [("tenant-a", 1), ("tenant-b", 0)] {
+        let json = Rig::seen_by(small(), Scope::only([namespace])).get(path).await.json();
+        assert_eq!(json["matched"], matched, "{namespace}: {json}");
+    }
 }
 
 #[tokio::test]
