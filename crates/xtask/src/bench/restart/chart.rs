@@ -55,8 +55,8 @@ const LEFT: f64 = 20.0;
 const RIGHT: f64 = WIDTH - 60.0;
 const BOTTOM: f64 = HEIGHT - 40.0;
 /// The largest fleet, and how many objects lie between two marks.
-const ACROSS: f64 = 60_000.0;
-const MARK: f64 = 20_000.0;
+const ACROSS: f64 = 30_000.0;
+const MARK: f64 = 10_000.0;
 const STYLE: &str = "<style>text { font: 12px sans-serif; fill: #222 } .title { font-weight: bold } \
                      .axis { stroke: #999 } .limit { stroke: #b00; stroke-dasharray: 5 4 }</style>";
 

@@ -18,7 +18,7 @@ use subject::Subject;
 #[derive(clap::Args)]
 pub(super) struct Args {
     /// How many holds; each size is measured in turn.
-    #[arg(long, value_name = "N", value_delimiter = ',', default_values_t = [2_000, 10_000, 20_000])]
+    #[arg(long, value_name = "N", value_delimiter = ',', default_values_t = [2_000, 6_667, 10_000])]
     holds: Vec<u32>,
     /// How many times each controller is started again; the middle one counts in the chart.
     #[arg(long, value_name = "N", default_value_t = 3)]
