@@ -101,6 +101,7 @@ in
 
     dashboard = {
       bindAddress = bind "127.0.0.1:8084" "Where the dashboard serves its pages.";
+      metricsBindAddress = bind "127.0.0.1:8085" ''Where the dashboard serves metrics; "0" turns them off.'';
       authMode = lib.mkOption {
         type = lib.types.enum [ "none" "kubernetes" ];
         default = "none";
@@ -132,6 +133,7 @@ in
         namespace = "address-dashboard-system";
         args = [
           "--bind-address=${options.dashboard.bindAddress}"
+          "--metrics-bind-address=${options.dashboard.metricsBindAddress}"
           "--auth-mode=${options.dashboard.authMode}"
           "--metallb-namespace=${cfg.metallbNamespace}"
           "--placeholder-namespace=${cfg.placeholderNamespace}"
