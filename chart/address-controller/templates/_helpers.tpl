@@ -35,6 +35,13 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name (.Chart.Version | replace "+" "_") 
 {{- regexFind ":[0-9]+$" .Values.controller.metricsBindAddress | trimPrefix ":" -}}
 {{- end -}}
 
+{{/* The port to which traces go: the endpoint's, or else that of its scheme; empty without one. */}}
+{{- define "address-controller.tracesPort" -}}
+{{- with .Values.tracing.endpoint -}}
+{{- regexFind "^https?://[^/]*" . | regexFind ":[0-9]+$" | trimPrefix ":" | default (hasPrefix "https:" . | ternary "443" "80") -}}
+{{- end -}}
+{{- end -}}
+
 {{/* How a monitor is to scrape: nothing where everybody may; the token is Prometheus' own where none is named. */}}
 {{- define "address-controller.scrape" -}}
 {{- with .Values.metrics }}

@@ -5,6 +5,13 @@
 
 #![expect(clippy::unwrap_used, reason = "a failed helper is a failed test")]
 
+#[path = "charts/notes.rs"]
+mod notes;
+#[path = "charts/pods.rs"]
+mod pods;
+#[path = "charts/subcharts.rs"]
+mod subcharts;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::process::{Command, Output};
@@ -68,8 +75,13 @@ fn to_be_recorded(rendered: &str) -> String {
 
 #[rstest]
 #[ignore = "needs helm: cargo verify --only charts"]
-fn lints_clean(#[values(CORE, DRIVER, DASHBOARD)] chart: &str) {
-    let output = helm(&["lint", "--strict", chart]);
+fn lints_clean(
+    #[values(CORE, DRIVER, DASHBOARD)] chart: &str,
+    #[values("default", "minimal", "everything", "secure")] name: &str,
+) {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), values_of(chart, name)).unwrap();
+    let output = helm(&["lint", "--strict", chart, "--values", file.path().to_str().unwrap()]);
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{said}");
     assert!(!said.contains("[WARNING]") && !said.contains("[ERROR]"), "{said}");
@@ -303,13 +315,6 @@ fn secure_metrics_are_asked_for_with_a_token(#[values(CORE, DRIVER, DASHBOARD)] 
     assert_eq!(endpoint["bearerTokenFile"], "/var/run/secrets/kubernetes.io/serviceaccount/token");
     assert_eq!(endpoint["tlsConfig"]["insecureSkipVerify"], true);
     assert!(rendered.contains("- --metrics-secure\n") && !rendered.contains("metrics-cert"), "{rendered}");
-}
-
-/// As a dependency of another chart, a chart gets `global` set by helm.
-#[rstest]
-#[ignore = "needs helm: cargo verify --only charts"]
-fn works_as_a_subchart(#[values(CORE, DRIVER, DASHBOARD)] chart: &str) {
-    render(chart, "global: {anything: goes}").unwrap();
 }
 
 /// Who shows everything to whoever comes needs no right to ask about them; nobody reads a Secret or writes an object.
