@@ -3,11 +3,12 @@
 use api::address::AddressPhase;
 use api::claim::ClaimPhase;
 use api::wellknown::{CLAIM, driver, metallb};
+use devcluster::Controller;
 use kube::ResourceExt;
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 
-use crate::rig::{self, Stage, load_balancer};
+use crate::rig::{self, Setup, Stage, load_balancer};
 
 /// A Service that draws an address of the pool without a claim.
 async fn plain(stage: &Stage, name: &str, wish: Value) -> String {
@@ -127,6 +128,22 @@ fn l2_forged_status_on_a_free_address_is_observed() {
         stage.delete_service("forger").await;
         assert_eq!(stage.bound("late").await, ip);
         stage.held(&ip).await;
+        stage.assert_at_rest().await;
+    });
+}
+
+/// §12: the inventory is switched off by the chart: the notes from before go, by the rights that the chart then gives.
+#[test]
+fn c12_an_inventory_that_is_switched_off_takes_its_notes_away() {
+    rig::alone(Setup { leader_elect: false, ..Setup::default() }, async |rig| {
+        let stage = rig.stage("switched-off", 2).await;
+        let ip = plain(&stage, "web", json!({ metallb::POOL: stage.name })).await;
+        noted(&stage, &ip, "web").await;
+        rig.cluster.install_chart(Controller::Driver, &["--set", "inventory=off"]).await.unwrap();
+        rig.restart_with(Controller::Driver, &["--inventory=off"]).await;
+        rig::gone(&stage.addresses(), &rig::address_name(&ip)).await;
+        // The Service keeps what it had.
+        assert!(rig::ingress(&stage.services().get("web").await.unwrap()).contains(&ip));
         stage.assert_at_rest().await;
     });
 }

@@ -195,20 +195,39 @@ impl Rig {
     pub async fn start_as(&self, controller: Controller, name: &str) -> Process {
         match self.proxy(controller) {
             Some(proxy) => self.start_via(controller, name, proxy).await,
-            None => self.launch(controller, name, None).await,
+            None => self.launch(controller, name, self.setup.args(controller), None).await,
         }
+    }
+
+    /// Ends a controller, and starts it with these further flags in the place of the setup's.
+    pub async fn restart_with(&self, controller: Controller, args: &[&str]) -> Process {
+        self.process(controller).stop().await;
+        let args = args.iter().map(ToString::to_string).collect();
+        self.launch(controller, controller.part(), args, None).await
+    }
+
+    /// Starts a controller as the service account of its chart in another namespace than the usual one.
+    pub async fn start_in(&self, controller: Controller, namespace: &str) -> Process {
+        let account = self.cluster.kubeconfig_for(namespace, controller.name()).await.unwrap();
+        self.launch(controller, controller.part(), self.setup.args(controller), Some(account)).await
     }
 
     /// Starts a replica of a controller behind a proxy of its own, under a name of its own.
     pub async fn start_via(&self, controller: Controller, name: &str, proxy: &Proxy) -> Process {
         let via = self.cluster.kubeconfig_via(proxy, controller.namespace(), controller.name());
-        self.launch(controller, name, Some(via.await.unwrap())).await
+        self.launch(controller, name, self.setup.args(controller), Some(via.await.unwrap())).await
     }
 
-    async fn launch(&self, controller: Controller, name: &str, kubeconfig: Option<PathBuf>) -> Process {
+    async fn launch(
+        &self,
+        controller: Controller,
+        name: &str,
+        args: Vec<String>,
+        kubeconfig: Option<PathBuf>,
+    ) -> Process {
         let options = RunOptions {
             name: name.to_owned(),
-            args: self.setup.args(controller),
+            args,
             kubeconfig,
             leader_elect: self.setup.leader_elect,
             env: self.setup.env.iter().cloned().collect(),
@@ -248,8 +267,13 @@ impl Rig {
 
     /// RBAC denied nothing to our service accounts.
     pub fn assert_none_denied(&self) {
+        self.assert_none_denied_since(0);
+    }
+
+    /// RBAC has denied nothing to our service accounts since the audit log was so long.
+    pub fn assert_none_denied_since(&self, mark: u64) {
         let denied: BTreeSet<_> =
-            self.audit().since(0).iter().filter(|request| request.denied).map(Request::rule).collect();
+            self.audit().since(mark).iter().filter(|request| request.denied).map(Request::rule).collect();
         assert!(denied.is_empty(), "denied: {denied:#?}");
     }
 
