@@ -1,13 +1,15 @@
 //! `docs/operations.md`, disasters: the ledger is lost and no backup is there, MetalLB is lost, both are.
 
+mod told;
+
 use api::claim::ClaimPhase;
-use api::wellknown::{CLAIM, driver};
+use api::wellknown::{CLAIM, metallb};
 use devcluster::{Controller, Part};
 use k8s_openapi::api::core::v1::Service;
-use kube::ResourceExt;
 use kube::api::{Api, DynamicObject, ListParams, PostParams};
 use serde_json::json;
 
+use self::told::{Told, by_the_guide, told};
 use crate::restore::lose;
 use crate::rig::{self, Own, Rig, Setup, Stage, ingress};
 
@@ -23,7 +25,10 @@ fn setup() -> Setup {
 }
 
 async fn begin(rig: &Rig, name: &str) -> (Stage, [String; 2]) {
-    let stage = rig.stage(name, 2).await;
+    begin_on(rig.stage(name, 2).await).await
+}
+
+async fn begin_on(stage: Stage) -> (Stage, [String; 2]) {
     stage.claim(SERVED).await;
     let web = stage.bound(SERVED).await;
     stage.claim(HELD).await;
@@ -46,7 +51,7 @@ async fn end(stage: &Stage, [web, spare]: &[String; 2]) {
 }
 
 /// The ledger goes by force. No controller runs meanwhile: they would put their finalizers back, and let go of nothing bound.
-async fn lose_ledger(rig: &Rig, stage: &Stage, ips: &[String; 2]) {
+async fn lose_ledger(rig: &Rig, stage: &Stage, ips: &[String]) {
     for controller in BOTH {
         rig.process(controller).stop().await;
     }
@@ -61,36 +66,21 @@ async fn start(rig: &Rig) {
     }
 }
 
-/// What a Service, or a placeholder, tells of the ledger: the claim's namespace and name, and the IPs.
-fn told(service: &Service) -> Option<(String, String, Vec<String>)> {
-    let marks = service.annotations();
-    let ips = ingress(service).into_iter().collect();
-    match (marks.get(CLAIM), marks.get(driver::CLAIM_NAMESPACE), marks.get(driver::CLAIM_NAME)) {
-        (Some(claim), ..) => Some((service.namespace()?, claim.clone(), ips)),
-        (_, Some(namespace), Some(claim)) => Some((namespace.clone(), claim.clone(), ips)),
-        _ => None,
-    }
-}
-
-/// Writes the ledger anew from what Services show, as the operations guide has it.
-async fn write_ledger(stage: &Stage) {
+/// Writes the ledger anew from what Services show, as the operations guide has it; returns what was written.
+async fn write_ledger(stage: &Stage) -> Vec<Told> {
     let services: Api<Service> = Api::all(stage.client());
-    for service in services.list(&ListParams::default()).await.unwrap() {
-        let Some((namespace, claim, ips)) = told(&service).filter(|told| told.0 == stage.name) else {
-            continue;
-        };
-        for ip in ips {
-            let spec = json!({
-                "className": stage.name, "address": ip, "source": { "fromClass": {} },
-                "claimRef": { "namespace": namespace, "name": claim },
-            });
-            let address = json!({
-                "apiVersion": "local.sdn.cozystack.io/v1alpha1", "kind": "IPAddress",
-                "metadata": { "name": rig::address_name(&ip) }, "spec": spec,
-            });
-            rig::create(&stage.addresses(), address).await;
-        }
+    let services = services.list(&ListParams::default()).await.unwrap().items;
+    let all = told(&services, &stage.home);
+    assert_eq!(by_the_guide(&services, &stage.home), all);
+    let own: Vec<_> = all.into_iter().filter(|told| told.namespace == stage.name).collect();
+    for Told { namespace, claim, ip } in &own {
+        let spec = json!({
+            "className": stage.name, "address": ip, "source": { "fromClass": {} },
+            "claimRef": { "namespace": namespace, "name": claim },
+        });
+        stage.address_with(&rig::address_name(ip), spec).await;
     }
+    own
 }
 
 /// MetalLB is gone, and its pools with it.
@@ -109,18 +99,44 @@ async fn install_metallb(rig: &Rig, stage: &Stage, mut pool: DynamicObject) {
     rig.cluster.start_part(Part::Metallb).await.unwrap();
 }
 
-/// The ledger is lost, no backup: Services keep what they have meanwhile, and with the ledger written anew from what they show
-/// every claim has its own address again.
+/// Two further Services: one has both addresses of a Dual claim; one names the claim whose address is held, is refused for the
+/// pool that it asks for, and shows an IP of that pool.
+async fn begin_among_others(rig: &Rig, stage: &Stage) -> Vec<String> {
+    stage.claim_with("both-ip", json!({ "family": "Dual" })).await;
+    let both = stage.bound_all("both-ip").await;
+    let mut service = rig::load_balancer("both", json!({ CLAIM: "both-ip" }));
+    service["spec"]["ipFamilyPolicy"] = json!("RequireDualStack");
+    service["spec"]["ipFamilies"] = json!(["IPv4", "IPv6"]);
+    stage.service(service).await;
+    stage.served("both", &both.iter().map(String::as_str).collect::<Vec<_>>()).await;
+
+    let foreign = format!("{}.200", stage.subnet);
+    let pool = format!("{}-foreign", stage.name);
+    rig.cluster.create_pool(&pool, &[&format!("{foreign}/32")], false).await.unwrap();
+    stage.service(rig::load_balancer("refused", json!({ CLAIM: HELD, metallb::POOL: pool }))).await;
+    stage.event("refused", "AssociationRejected").await;
+    let has = |service: &Service| ingress(service).contains(&foreign);
+    rig::until(&stage.services(), "refused", "to show an IP of another pool", has).await;
+    both
+}
+
+/// The ledger is lost, no backup: Services keep what they have meanwhile, and with the ledger written anew from what those of the
+/// driver show every claim has its own address again. One that was refused and has an IP from elsewhere is not believed.
 #[test]
 fn c12_the_ledger_is_lost_and_written_anew() {
     OWN.run(setup(), async |rig| {
-        let (stage, ips) = begin(rig, "ledger-lost").await;
-        lose_ledger(rig, &stage, &ips).await;
+        let (stage, ips) = begin_on(rig.stage_dual("ledger-lost", 3, 1).await).await;
+        let both = begin_among_others(rig, &stage).await;
+        let all = ips.iter().chain(&both).cloned().collect::<Vec<_>>();
+        lose_ledger(rig, &stage, &all).await;
         start(rig).await;
         stage.claim_is(SERVED, ClaimPhase::Lost).await;
         assert!(ingress(&stage.services().get("web").await.unwrap()).contains(&ips[0]));
-        write_ledger(&stage).await;
+        assert_eq!(write_ledger(&stage).await.len(), all.len());
         end(&stage, &ips).await;
+        stage.claim_is("both-ip", ClaimPhase::Bound).await;
+        assert_eq!(stage.bound_all("both-ip").await, both);
+        stage.served("both", &both.iter().map(String::as_str).collect::<Vec<_>>()).await;
     });
 }
 

@@ -37,7 +37,7 @@ pub enum Tool {
     Nix,
     /// What reads images, and makes them what a registry holds.
     Skopeo,
-    /// What reads the digests of images in the flake.
+    /// What reads the digests of images in the flake, and Services in the operations guide.
     Jq,
     /// What packs the layers of images where nixpkgs is not.
     Python,

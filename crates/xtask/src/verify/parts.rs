@@ -44,7 +44,7 @@ pub const PARTS: &[Part] = &[
     Part {
         name: "e2e",
         about: "everything together, on a real control plane",
-        needs: &[Tool::Go, Tool::Prometheus],
+        needs: &[Tool::Go, Tool::Prometheus, Tool::Jq],
         run: e2e::run,
     },
     Part {
