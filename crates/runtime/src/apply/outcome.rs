@@ -7,6 +7,9 @@ use plan::Verdict;
 
 use crate::explain::with_causes;
 
+/// How the server's words end when all cluster IPs, or all node ports, are taken.
+const FULL: &str = "range is full";
+
 /// Judges an error. `create`: whether the call was to make an object, which no other write can have taken
 /// away.
 pub(crate) fn judge(error: &kube::Error, create: bool) -> Verdict {
@@ -22,6 +25,8 @@ pub(crate) fn judge(error: &kube::Error, create: bool) -> Verdict {
         400 | 402..=407 | 410..=428 | 431..=499 => {
             Verdict::Refused { words, quiet: namespace_terminates(error) }
         }
+        // The server has no other status for it: no IP or port of the cluster's Services is left until somebody gives one back.
+        500 if words.ends_with(FULL) => Verdict::Refused { words, quiet: false },
         429 | 503 => Verdict::Failed(words, retry_after(status)),
         _ => Verdict::Failed(words, Duration::ZERO),
     }
@@ -79,6 +84,16 @@ mod tests {
             Verdict::Failed(words, _) => ("failed", words),
         };
         assert_eq!(verdict, (expected, "words".to_owned()));
+    }
+
+    #[rstest]
+    #[case("failed to allocate a serviceIP for Service \"iad-1-v4\": range is full")]
+    #[case("failed to allocate a nodePort: range is full")]
+    fn k1_a_full_range_is_a_refusal(#[case] why: &str) {
+        let status =
+            Status::failure(&format!("Internal error occurred: {why}"), "InternalError").with_code(500);
+        let verdict = judge(&kube::Error::Api(status.boxed()), true);
+        assert!(matches!(&verdict, Verdict::Refused { words, quiet: false } if words.contains(why)));
     }
 
     #[test]
