@@ -4,7 +4,7 @@ use browser::{Browser, Page, View};
 use devcluster::Dashboard;
 use tokio::sync::OnceCell;
 
-use crate::rig::{Own, Rig, Setup};
+use crate::rig::{self, Own, Rig, Setup};
 
 static OWN: Own = Own::new("browser");
 static DESK: OnceCell<Desk> = OnceCell::const_new();
@@ -72,6 +72,15 @@ impl Seen {
         self.waited(seen, &format!("{text:?} in {selector}")).await;
     }
 
+    /// Waits until its scripts run.
+    pub async fn is_loaded(&self) {
+        rig::eventually("the page to be loaded", async || {
+            let state: String = self.0.run("document.readyState").await.unwrap();
+            (state == "complete").then_some(())
+        })
+        .await;
+    }
+
     /// Waits until no element with this text can be seen.
     pub async fn sees_no_more(&self, selector: &str, text: &str) {
         let gone = self.0.gone(selector, text).await;
@@ -119,6 +128,13 @@ impl Seen {
     pub async fn is_for_everybody(&self) {
         let found = self.0.axe().await.unwrap();
         assert!(found.is_empty(), "axe at {}: {found:#?}", self.0.url().await.unwrap());
+    }
+
+    /// Nothing is wider than the screen.
+    pub async fn fits(&self) {
+        let root = "document.documentElement";
+        let wide: bool = self.0.run(&format!("{root}.scrollWidth > {root}.clientWidth")).await.unwrap();
+        assert!(!wide, "{} is wider than the screen", self.0.url().await.unwrap());
     }
 
     /// What a path of the same dashboard answers, asked with this page's cookies and headers: status and body.

@@ -1,11 +1,12 @@
 //! What an operator comes for.
 
 use api::address::AddressPhase;
+use browser::View;
 use k8s_openapi::api::core::v1::Service;
 use kube::api::Api;
 use serde_json::{Value, json};
 
-use crate::desk;
+use crate::desk::{self, Desk};
 use crate::rig::{self, Bar, LATE, Stage, load_balancer};
 
 /// Marks a document, to know later that it was not loaded anew.
@@ -125,6 +126,22 @@ async fn obey(stage: &Stage, command: &str) {
     rig::patch::<Service>(&Api::namespaced(stage.client(), namespace), name, patch).await;
 }
 
+/// The pages that show a conflict can be used by everybody, in light, dark and on a phone.
+async fn a_conflict_is_for_everybody(desk: &Desk, ip: &str) {
+    let dark = View { dark: true, ..View::default() };
+    for view in [View::default(), dark, View::phone()] {
+        let page = desk.page(view).await;
+        for path in ["/conflicts", "/", &format!("/addresses/{}", rig::address_name(ip))] {
+            page.goes(&format!("{}{path}", desk.open.url)).await;
+            page.sees("main", "robbed-thief/grab").await;
+            page.is_for_everybody().await;
+            page.fits().await;
+            page.was_well().await;
+        }
+        page.closes().await;
+    }
+}
+
 /// A conflict is ended by the very command that its page shows.
 #[test]
 fn d1_a_conflict_ends_by_the_command_on_its_page() {
@@ -140,6 +157,7 @@ fn d1_a_conflict_ends_by_the_command_on_its_page() {
         page.sees("main", &ip).await;
         page.sees("main", "robbed-thief/grab").await;
         page.sees("main", "robbed/web-ip").await;
+        a_conflict_is_for_everybody(desk, &ip).await;
         let command = page.texts("main pre").await.into_iter().next().unwrap();
         obey(&stage, &command).await;
         page.sees_no_more("main", &ip).await;

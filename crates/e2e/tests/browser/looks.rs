@@ -3,7 +3,7 @@
 use browser::View;
 use serde_json::json;
 
-use crate::desk::{self, Desk};
+use crate::desk::{self, Desk, Seen};
 use crate::rig::{self, Stage, load_balancer};
 
 /// What tries to become markup.
@@ -52,36 +52,49 @@ fn pages(stage: &str, ip: &str) -> Vec<String> {
     paths.iter().map(|path| of(&path.replace("ADDRESS", &address))).collect()
 }
 
-/// Every page in light, dark, on a phone and on a tablet: axe finds nothing, nothing goes wrong, nothing is wider than the screen, and
+/// Every page, and every page that says why it is none, in light, dark, on a phone and on a tablet: axe finds nothing, nothing goes wrong, nothing is wider than the screen, and
 /// nothing comes from elsewhere.
 #[test]
 fn d2_every_page_is_for_everybody() {
     desk::run(async |desk| {
         let (stage, ip) = filled(desk, "looks").await;
         let dark = View { dark: true, ..View::default() };
-        let views = [
-            ("light", View::default()),
-            ("dark", dark),
-            ("phone", View::phone()),
-            ("tablet", View::tablet()),
-        ];
-        for (how, view) in views {
-            let page = desk.page(view).await;
+        for view in [View::default(), dark, View::phone(), View::tablet()] {
+            let page = desk.page(view.clone()).await;
             for path in pages(&stage.name, &ip) {
                 page.goes(&format!("{}{path}", desk.open.url)).await;
                 page.sees("h1", "").await;
                 page.is_for_everybody().await;
-                let wide: bool = page
-                    .0
-                    .run("document.documentElement.scrollWidth > document.documentElement.clientWidth")
-                    .await
-                    .unwrap();
-                assert!(!wide, "{path} is wider than the screen ({how})");
+                page.fits().await;
                 page.was_well().await;
+                assert_eq!(is_dark(&page).await, view.dark, "{path}");
+            }
+            for (path, status) in ERRORS {
+                assert_eq!(page.0.goto(&format!("{}{path}", desk.open.url)).await.unwrap(), status, "{path}");
+                page.sees("main a", "To the overview").await;
+                page.is_for_everybody().await;
+                page.fits().await;
+                // That the page is none is told in the console, too.
+                let told = page.0.problems().await.unwrap();
+                assert!(told.iter().all(|problem| problem.contains(&status.to_string())), "{path}: {told:?}");
             }
             page.closes().await;
         }
     });
+}
+
+/// Pages that are none, with the status that says so.
+const ERRORS: [(&str, u16); 3] = [("/addresses/none", 404), ("/addresses?page=0", 400), ("/nothing", 404)];
+
+/// Whether what is written is lighter than what it is written on.
+async fn is_dark(page: &Seen) -> bool {
+    let light = async |what: &str| -> u32 {
+        let script = format!(
+            "getComputedStyle(document.body).{what}.match(/\\d+/g).slice(0, 3).map(Number).reduce((a, b) => a + b)"
+        );
+        page.0.run(&script).await.unwrap()
+    };
+    light("color").await > light("backgroundColor").await
 }
 
 /// Without scripts every page is there, and searching, filtering and following links work.
@@ -116,6 +129,50 @@ fn d2_by_keyboard() {
         assert_eq!(focused.trim(), "To the content");
         page.0.press("Enter").await.unwrap();
         assert!(page.0.url().await.unwrap().ends_with("#main"));
+        page.closes().await;
+    });
+}
+
+/// Single keys lead to the search field, to other pages, and through the pages of a list; not while somebody writes.
+#[test]
+fn d2_by_single_keys() {
+    desk::run(async |desk| {
+        filled(desk, "keys").await;
+        let page = desk.at("/addresses?q=keys&limit=1").await;
+        page.sees(".pager", "page 1 of 2").await;
+        page.0.press("]").await.unwrap();
+        page.sees(".pager", "page 2 of 2").await;
+        page.is_loaded().await;
+        page.0.press("[").await.unwrap();
+        page.sees(".pager", "page 1 of 2").await;
+        page.is_loaded().await;
+        page.0.press("/").await.unwrap();
+        let focused = "document.activeElement.id";
+        assert_eq!(page.0.run::<String>(focused).await.unwrap(), "search");
+        for key in ["g", "c", "]"] {
+            page.0.press(key).await.unwrap();
+        }
+        let written = "document.getElementById('search').value";
+        assert_eq!(
+            page.0.run::<String>(written).await.unwrap(),
+            "gc]",
+            "keys lead away while somebody writes"
+        );
+        page.0.press("Escape").await.unwrap();
+        assert_ne!(page.0.run::<String>(focused).await.unwrap(), "search");
+        for (key, heading) in [
+            ("c", "Claims"),
+            ("s", "Services"),
+            ("l", "Classes"),
+            ("h", "Who had which"),
+            ("a", "Addresses"),
+            ("o", "Who holds"),
+        ] {
+            page.0.press("g").await.unwrap();
+            page.0.press(key).await.unwrap();
+            page.sees("h1", heading).await;
+            page.is_loaded().await;
+        }
         page.closes().await;
     });
 }

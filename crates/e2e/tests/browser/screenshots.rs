@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::rig;
 use crate::{desk, journeys};
 
-/// Pages, as files in `docs/dashboard`, each light and dark.
+/// Pages, as files in `docs/dashboard`, each whole, light and dark.
 const PICTURES: [(&str, &str); 5] = [
     ("overview", "/"),
     ("addresses", "/addresses"),
@@ -48,7 +48,7 @@ fn screenshots() {
                 page.goes(&format!("{}{path}", desk.open.url)).await;
                 page.sees("h1", "").await;
                 let file = folder.join(format!("{name}-{}.png", if dark { "dark" } else { "light" }));
-                page.0.screenshot(&file, false).await.unwrap();
+                page.0.screenshot(&file, true).await.unwrap();
             }
             page.closes().await;
         }

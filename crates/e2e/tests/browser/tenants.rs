@@ -130,6 +130,26 @@ fn d3_a_tenant_sees_their_own_only() {
     });
 }
 
+/// Who has no scripts signs in and out all the same.
+#[test]
+fn d3_signing_in_without_scripts() {
+    desk::run(async |desk| {
+        let (ours, ip) = lived_in(desk, "noscript").await;
+        let token = tenant_of(desk, &ours).await;
+        let page = desk.page(View { javascript: false, ..View::phone() }).await;
+        page.goes(&desk.guarded_at(&format!("/addresses?q={ip}"))).await;
+        page.sees("h1", "Sign in").await;
+        page.0.fill("#token", &token).await.unwrap();
+        page.clicks("main button", "Sign in").await;
+        page.sees("#list", "1 of 1 addresses").await;
+        page.clicks("header button", "sign out").await;
+        page.sees("h1", "Sign in").await;
+        page.goes(&desk.guarded_at("/addresses")).await;
+        page.sees("h1", "Sign in").await;
+        page.closes().await;
+    });
+}
+
 /// The cookie is none that scripts read, other sites send or that stays for ever, and does not hold the token.
 async fn is_kept_well(page: &Seen, token: &str) {
     let cookies = page.0.cookies().await.unwrap();
