@@ -111,7 +111,8 @@ fn i2_placeholder_namespace_deleted_and_made_again() {
         driver_args: vec![format!("--placeholder-namespace={HOME}")],
         ..Setup::default()
     };
-    OWN.run(setup, async |rig| {
+    // The role goes with the namespace.
+    OWN.run_though_denied(setup, async |rig| {
         let mut stage = rig.stage("homeless", 4).await;
         stage.home = HOME.to_owned();
         let claims = ["web-ip", "held-a", "held-b"];

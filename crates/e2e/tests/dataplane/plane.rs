@@ -1,6 +1,6 @@
 //! The one control plane with a network, inside whose node all tests run.
 
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use devcluster::{Network, binaries};
 use tokio::runtime::Runtime;
@@ -19,13 +19,22 @@ pub struct Plane {
     pub rig: Rig,
 }
 
-/// Runs a test on it, alone.
+/// Runs a test on it, alone. RBAC must deny nothing to our service accounts meanwhile.
 pub fn run(test: impl AsyncFnOnce(&'static Plane)) {
-    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let _turn = turn();
     // Never dropped: processes and network end with this process.
     let (runtime, plane) = PLANE.get_or_init(start);
     plane.network.node().enter().unwrap();
-    runtime.block_on(test(plane));
+    runtime.block_on(async {
+        let mark = plane.rig.audit().mark();
+        test(plane).await;
+        plane.rig.assert_none_denied_since(mark);
+    });
+}
+
+/// Waits until no other test is at work.
+pub fn turn() -> MutexGuard<'static, ()> {
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn start() -> (Runtime, Plane) {

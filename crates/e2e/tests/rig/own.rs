@@ -18,8 +18,17 @@ impl Own {
         Self { name, rig: OnceCell::const_new(), turn: Mutex::const_new(()) }
     }
 
-    /// Runs a test on it, alone.
+    /// Runs a test on it, alone. RBAC must deny nothing to our service accounts meanwhile.
     pub fn run(&'static self, setup: Setup, test: impl AsyncFnOnce(&'static Rig)) {
+        self.run_though_denied(setup, async |rig| {
+            let mark = rig.audit().mark();
+            test(rig).await;
+            rig.assert_none_denied_since(mark);
+        });
+    }
+
+    /// The same for a test that takes rights away from our service accounts, or has them unknown for a moment.
+    pub fn run_though_denied(&'static self, setup: Setup, test: impl AsyncFnOnce(&'static Rig)) {
         RUNTIME.block_on(async {
             let _turn = self.turn.lock().await;
             let _room = room().await;
