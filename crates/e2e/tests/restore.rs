@@ -3,13 +3,16 @@
 use std::fmt::Debug;
 
 use api::claim::ClaimPhase;
+use api::{IPAddress, IPAddressClaim};
 use devcluster::Controller;
+use k8s_openapi::api::core::v1::Service;
 use kube::api::{Api, ListParams};
-use kube::{Resource, ResourceExt};
+use kube::{Client, Resource, ResourceExt};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
+use crate::c13_admission::who::Who;
 use crate::rig::{self, Setup, Stage};
 
 /// An object as a backup has it and a restore makes it: no identity of its own, no status.
@@ -38,8 +41,8 @@ where
     rig::gone(api, name).await;
 }
 
-/// Loses the ledger, the claims, the Service and the holds, and restores all but the holds.
-async fn lose_and_restore(stage: &Stage, ips: [&str; 2]) {
+/// Loses the ledger, the claims, the Service and the holds, and restores all but the holds, under the account of what restores.
+async fn lose_and_restore(stage: &Stage, restorer: &Client, ips: [&str; 2]) {
     let names = ips.map(rig::address_name);
     let service = backed_up(&stage.services(), "web").await;
     let mut addresses = Vec::new();
@@ -59,19 +62,27 @@ async fn lose_and_restore(stage: &Stage, ips: [&str; 2]) {
         lose(&stage.placeholders(), &hold.name_any()).await;
     }
     for address in addresses {
-        rig::create(&stage.addresses(), address).await;
+        rig::create(&Api::<IPAddress>::all(restorer.clone()), address).await;
     }
     for claim in claims {
-        rig::create(&stage.claims(), claim).await;
+        rig::create(&Api::<IPAddressClaim>::namespaced(restorer.clone(), &stage.name), claim).await;
     }
-    rig::create(&stage.services(), service).await;
+    rig::create(&Api::<Service>::namespaced(restorer.clone(), &stage.name), service).await;
 }
+
+/// Who restores, as the guide has it: in the values, since it writes `claimRef`, pins and marks.
+const RESTORER: [&str; 2] = [
+    "admission.allowedServiceAccounts[0].namespace=velero",
+    "admission.allowedServiceAccounts[0].name=velero",
+];
 
 /// With the uids taken off the addresses, each claim has its own address again and the Service its own, whatever the order
 /// in which the claims are looked at.
 #[test]
 fn c12_all_comes_back_from_a_backup() {
-    rig::alone(Setup { leader_elect: false, ..Setup::default() }, async |rig| {
+    let driver_values = RESTORER.map(str::to_owned).to_vec();
+    rig::alone(Setup { leader_elect: false, driver_values, ..Setup::default() }, async |rig| {
+        let restorer = Who::Account("velero".to_owned(), "velero".to_owned()).client(rig).await;
         let stage = rig.stage("restore", 2).await;
         stage.claim("web-ip").await;
         let web = stage.bound("web-ip").await;
@@ -84,7 +95,7 @@ fn c12_all_comes_back_from_a_backup() {
         for controller in [Controller::Core, Controller::Driver] {
             rig.process(controller).stop().await;
         }
-        lose_and_restore(&stage, [&web, &spare]).await;
+        lose_and_restore(&stage, &restorer, [&web, &spare]).await;
         for controller in [Controller::Core, Controller::Driver] {
             rig.revive(controller).await;
         }
