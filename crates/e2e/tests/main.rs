@@ -18,6 +18,7 @@ mod c12_auto_claim;
 mod c12_conflicts;
 mod c12_inventory;
 mod c13_admission;
+mod c13_people;
 mod c14_traces;
 mod c16_secure_metrics;
 mod c4_static;
