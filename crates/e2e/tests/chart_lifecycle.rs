@@ -223,6 +223,30 @@ async fn an_upgrade_brings_the_crds_along_and_a_rollback_takes_them_back() {
     assert_eq!(ledger(&cluster).await, before);
 }
 
+/// A release whose chart has no CRDs any more, as if a value had switched them off: they stay, with all that is in them, and the
+/// next one has them again.
+#[tokio::test]
+async fn e6_a_release_without_the_crds_leaves_them() {
+    let ((cluster, _room), folder) = (cluster().await, tempfile::tempdir().unwrap());
+    install(&cluster, CORE, &chart(CORE), &[]).await.unwrap();
+    make_ledger(&cluster, "203.0.113.7").await;
+    let before = ledger(&cluster).await;
+
+    let bare = folder.path().join("bare");
+    copy(&chart(CORE), &bare);
+    std::fs::remove_dir_all(bare.join("templates/crds")).unwrap();
+    install(&cluster, CORE, &bare, &[]).await.unwrap();
+    let manifest = cluster.helm(&["get", "manifest", CORE, "--namespace", "address-controller-system"]).await;
+    let manifest = String::from_utf8(manifest.unwrap().stdout).unwrap();
+    assert!(manifest.contains("kind: Deployment") && !manifest.contains("CustomResourceDefinition"));
+    assert_eq!(ledger(&cluster).await, before);
+
+    install(&cluster, CORE, &newer_core(folder.path(), "IPAddress is another thing"), &[]).await.unwrap();
+    assert!(description(&cluster).await.starts_with("IPAddress is another thing"));
+    assert!(crds_are_ours(&cluster).await);
+    assert_eq!(ledger(&cluster).await, before);
+}
+
 #[tokio::test]
 async fn crds_of_the_go_chart_are_handed_over_by_one_flag() {
     let ((cluster, _room), folder) = (cluster().await, tempfile::tempdir().unwrap());

@@ -27,6 +27,7 @@ mod c8_classes;
 mod c8_migrate;
 mod chart_lifecycle;
 mod chart_objects;
+mod chart_pools;
 mod conformance;
 mod crash;
 mod crd_rules;
