@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use devcluster::{Cluster, Options, workspace};
 use k8s_openapi::api::core::v1::{Namespace, Pod, PodTemplateSpec, ServiceAccount};
 use kube::ResourceExt;
-use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams, ValidationDirective};
+use kube::api::{Api, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams, ValidationDirective};
 use kube::discovery::{Discovery, Scope};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -66,18 +66,36 @@ fn is_hostile(values: Option<&str>) -> bool {
     values.is_some_and(|file| file.contains("hostile"))
 }
 
-/// Each rendered object is applied as a dry run, by the rule that an unknown or doubled field is an error.
+/// Applies an object as a dry run, by the rule that an unknown or doubled field is an error.
+async fn try_apply(
+    cluster: &Cluster,
+    discovery: &Discovery,
+    object: &DynamicObject,
+) -> kube::Result<DynamicObject> {
+    let gvk = GroupVersionKind::try_from(object.types.as_ref().unwrap()).unwrap();
+    let served = discovery.resolve_gvk(&gvk);
+    assert!(served.is_some(), "{gvk:?} is not served: {object:#?}");
+    let (resource, capabilities) = served.unwrap();
+    let namespace = object.namespace().unwrap_or_default();
+    let api: Api<DynamicObject> = match capabilities.scope {
+        Scope::Namespaced => Api::namespaced_with(cluster.admin(), &namespace, &resource),
+        Scope::Cluster => Api::all_with(cluster.admin(), &resource),
+    };
+    let params = PatchParams {
+        dry_run: true,
+        field_validation: Some(ValidationDirective::Strict),
+        ..PatchParams::apply("e2e").force()
+    };
+    api.patch(&object.name_any(), &params, &Patch::Apply(object)).await
+}
+
+/// Each rendered object is taken.
 #[tokio::test]
 async fn every_rendered_object_is_taken_by_the_api_server() {
     let _room = rig::room().await;
     let cluster = cluster().await;
     cluster.serve_monitoring_kinds().await.unwrap();
     let discovery = Discovery::new(cluster.admin()).run().await.unwrap();
-    let params = PatchParams {
-        dry_run: true,
-        field_validation: Some(ValidationDirective::Strict),
-        ..PatchParams::apply("e2e").force()
-    };
     let mut taken = BTreeMap::<String, usize>::new();
     for chart in CHARTS {
         let files = values(chart);
@@ -86,19 +104,9 @@ async fn every_rendered_object_is_taken_by_the_api_server() {
                 continue;
             }
             for object in rendered(&cluster, chart, values).await {
-                let types = object.types.as_ref().unwrap();
-                let gvk = kube::api::GroupVersionKind::try_from(types).unwrap();
-                let served = discovery.resolve_gvk(&gvk);
-                let (resource, capabilities) =
-                    served.unwrap_or_else(|| panic!("{chart} with {values:?}: {gvk:?} is not served"));
-                let namespace = object.namespace().unwrap_or_default();
-                let api: Api<DynamicObject> = match capabilities.scope {
-                    Scope::Namespaced => Api::namespaced_with(cluster.admin(), &namespace, &resource),
-                    Scope::Cluster => Api::all_with(cluster.admin(), &resource),
-                };
-                let applied = api.patch(&object.name_any(), &params, &Patch::Apply(&object)).await;
+                let applied = try_apply(&cluster, &discovery, &object).await;
                 assert!(applied.is_ok(), "{chart} with {values:?}: {object:#?}: {applied:?}");
-                *taken.entry(gvk.kind).or_default() += 1;
+                *taken.entry(kind(&object).to_owned()).or_default() += 1;
             }
         }
     }
@@ -109,6 +117,40 @@ async fn every_rendered_object_is_taken_by_the_api_server() {
     {
         assert!(kinds.contains(kind), "no {kind} in {taken:?}");
     }
+}
+
+/// What a chart tells Artifact Hub under a name, as YAML in a text.
+fn told(chart: &str, name: &str) -> Vec<Value> {
+    let file = std::fs::read_to_string(workspace().join("chart").join(chart).join("Chart.yaml")).unwrap();
+    let chart: Value = serde_yaml_ng::from_str(&file).unwrap();
+    let text = chart["annotations"][format!("artifacthub.io/{name}")].as_str().unwrap();
+    serde_yaml_ng::from_str(text).unwrap()
+}
+
+/// Artifact Hub shows the kinds that there are, and examples that the API server takes.
+#[tokio::test]
+async fn artifact_hub_is_told_of_the_kinds_as_they_are() {
+    let _room = rig::room().await;
+    let cluster = cluster().await;
+    let known: BTreeSet<_> = api::crd::all()
+        .iter()
+        .map(|crd| (crd.name_any(), crd.spec.names.kind.clone(), crd.spec.versions[0].name.clone()))
+        .collect();
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let shown = told("address-controller", "crds");
+    let shown = shown.iter().map(|crd| (text(&crd["name"]), text(&crd["kind"]), text(&crd["version"])));
+    assert_eq!(shown.collect::<BTreeSet<_>>(), known);
+
+    let discovery = Discovery::new(cluster.admin()).run().await.unwrap();
+    let mut kinds = BTreeSet::new();
+    for example in told("address-controller", "crdsExamples") {
+        let object: DynamicObject = serde_json::from_value(example).unwrap();
+        kinds.insert(kind(&object).to_owned());
+        let applied = try_apply(&cluster, &discovery, &object).await;
+        assert!(applied.is_ok(), "{object:#?}: {applied:?}");
+    }
+    let all: BTreeSet<_> = known.into_iter().map(|(_, kind, _)| kind).collect();
+    assert_eq!(kinds, all, "an example of each");
 }
 
 /// The pods of an object, if it makes any.

@@ -72,10 +72,14 @@ fn versions(root: &Path) -> anyhow::Result<Vec<Generated>> {
     CHARTS.iter().map(of_chart).collect()
 }
 
-/// A line of a chart's description, with this version if it holds one.
+/// A line of a chart's description, with this version if it holds one: the chart's own, or that of its image.
 fn with_version(line: &str, version: &str) -> String {
     match line.split_once(": ") {
         Some((key @ ("version" | "appVersion"), _)) => format!("{key}: {version}"),
+        Some((key, image)) if key.trim_start() == "image" => {
+            let (repository, _) = image.rsplit_once(':').unwrap_or((image, ""));
+            format!("{key}: {repository}:{version}")
+        }
         _ => line.to_owned(),
     }
 }
@@ -168,9 +172,11 @@ mod tests {
 
     #[test]
     fn only_versions_are_made_in_a_charts_description() {
-        let lines = ["version: 0.1.0", "appVersion: 0.1.0", "kubeVersion: \">=1.31.0-0\"", "  version: 3"];
+        let kept = ["kubeVersion: \">=1.31.0-0\"", "      version: v1alpha1", "  artifacthub.io/images: |"];
+        assert_eq!(kept.map(|line| with_version(line, "2.0.0")), kept);
+        let lines = ["version: 0.1.0", "appVersion: 0.1.0", "      image: ghcr.io/cozystack/x:0.1.0"];
         let made = lines.map(|line| with_version(line, "2.0.0"));
-        assert_eq!(made, ["version: 2.0.0", "appVersion: 2.0.0", lines[2], lines[3]]);
+        assert_eq!(made, ["version: 2.0.0", "appVersion: 2.0.0", "      image: ghcr.io/cozystack/x:2.0.0"]);
     }
 
     #[test]
