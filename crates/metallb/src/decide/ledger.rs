@@ -263,4 +263,27 @@ mod tests {
         edit.held_again(later);
         assert_eq!(edit.new.last_handoff.unwrap().unheld_milliseconds, Some(unheld));
     }
+
+    /// Of those that had an address the last 32 are remembered, the newest first, and each but the first has an end.
+    #[test]
+    fn c2_the_ledger_remembers_the_last_32_associations() {
+        let mut address = associated();
+        for number in 0..40_i64 {
+            let now = Timestamp::from_second(1_000 + number).unwrap();
+            let service = json!({
+                "metadata": { "namespace": "tenant-a", "name": format!("web-{number}"), "uid": format!("u{number}") },
+            });
+            let mut edit = Edit::of(&address);
+            edit.disassociate("home/iad-ip-192-0-2-7", true, None, None, now);
+            edit.observed(&serde_json::from_value(service).unwrap(), now);
+            let status = Some(edit.new);
+            address = Arc::new(IPAddress { status, ..(*address).clone() });
+        }
+        let history = address.status.clone().unwrap().association_history;
+        let names: Vec<_> = history.iter().map(|line| line.name.clone()).collect();
+        let expected: Vec<_> = (8..40).rev().map(|number| format!("web-{number}")).collect();
+        assert_eq!(names, expected);
+        let open: Vec<_> = history.iter().map(|line| line.until.is_none()).collect();
+        assert!(open[0] && !open[1..].contains(&true), "{open:?}");
+    }
 }

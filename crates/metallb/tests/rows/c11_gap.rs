@@ -10,10 +10,9 @@ use serde_json::{Value, json};
 use crate::world::build::{
     IP, IP6, Setup, claim, claim_ref, key, pool_ref, service, service_ref, static_address, web,
 };
-use crate::world::look::condition;
 use crate::world::{Pace, World, crash};
 
-fn gap(setup: Setup) -> Setup {
+pub fn gap(setup: Setup) -> Setup {
     let mut setup = Setup { contended: false, ..setup };
     setup.config.gap = true;
     setup
@@ -180,50 +179,6 @@ fn c11_113_a_cycle_takes_at_most_twelve_writes() {
     world.settle();
     world.assert_held(IP);
     assert!(world.writes + world.emitted <= 12, "{}\n{}", world.writes + world.emitted, world.last_words(60));
-}
-
-/// Thieves may take the address in the gap. The pin stays, and when the thief goes the Service is served.
-#[test]
-fn c11_114_stolen_in_the_gap_it_comes_back_by_itself() {
-    let mut setup = gap(Setup::default());
-    setup.contended = true;
-    for delete in [false, true] {
-        crash::freely(
-            |pace| {
-                let mut world = setup.world(pace);
-                world.law.gap = true;
-                world
-            },
-            |world| {
-                world.create(web("web-ip"));
-                world.settle();
-                if world.shows("web").is_empty() {
-                    assert_eq!(world.holders(IP), ["tenant-b/a-thief"], "{}", world.last_words(60));
-                    assert_eq!(world.service("web").annotations()[names::PIN], IP);
-                    world.pass(3);
-                    let said = condition(&world.address_of(IP), "Associated").unwrap();
-                    assert_eq!(said, ("False".into(), "AllocationFailed".into()), "{}", world.last_words(60));
-                }
-                free(world);
-                world.assert_associated("web", &[IP]);
-                world.contend_anew();
-                if delete {
-                    world.delete(&service_ref("web"));
-                } else {
-                    world.annotate("web", json!({ CLAIM: null }));
-                }
-                world.settle();
-                free(world);
-            },
-            |world| world.assert_held(IP),
-        );
-    }
-}
-
-fn free(world: &mut World) {
-    let thief = api::ServiceKey::new("tenant-b", "a-thief");
-    world.delete(&plan::Ref::service(&thief));
-    world.settle();
 }
 
 /// The flag changes in the middle of a handoff.

@@ -6,7 +6,7 @@ use rstest::rstest;
 use serde_json::{Value, json};
 
 use crate::world::build::{IP, Setup, claim, claim_ref, class, pool, pool_ref};
-use crate::world::{Pace, World};
+use crate::world::{Pace, World, crash};
 
 fn accepted(world: &World, name: &str) -> (String, String) {
     let conditions = world.class(name).status.clone().unwrap_or_default().conditions;
@@ -113,16 +113,22 @@ fn c8_09_pool_named_twice_refuses_both_and_touches_nothing() {
 
 #[test]
 fn c8_10_a_refusal_lets_what_is_assigned_be_recorded() {
-    let mut world = Setup::roomy().empty(Pace::Lazy);
-    world.create(claim("tenant-a", "web-ip", json!({})));
-    // The placeholder is there, MetalLB serves it; then the pool is told to auto-assign.
-    while world.holders(IP).is_empty() {
-        world.turns(1);
-    }
-    world.patch(&pool_ref("reserved"), json!({ "spec": { "autoAssign": true } }));
-    world.settle();
-    assert_eq!(accepted(&world, "pub").1, "PoolAutoAssigns");
-    world.assert_held(IP);
+    crash::from(
+        |pace| Setup::roomy().empty(pace),
+        |world| {
+            world.create(claim("tenant-a", "web-ip", json!({})));
+            // The placeholder is there, MetalLB serves it; then the pool is told to auto-assign.
+            while world.holders(IP).is_empty() {
+                world.turns(1);
+            }
+            world.patch(&pool_ref("reserved"), json!({ "spec": { "autoAssign": true } }));
+        },
+        |world| {
+            assert_eq!(accepted(world, "pub").1, "PoolAutoAssigns");
+            world.assert_held(IP);
+            assert_eq!(world.claim_phase("web-ip"), "Bound");
+        },
+    );
 }
 
 #[test]

@@ -16,6 +16,7 @@ mod c12_adopt;
 mod c12_auto_claim;
 mod c12_conflicts;
 mod c12_inventory;
+mod c12_robbed;
 mod c12_teardown;
 mod c14_measured;
 mod c14_traces;

@@ -176,3 +176,58 @@ fn c11_an_address_without_its_class_is_pointed_out() {
     assert_eq!(errand.steps.len(), 1);
     assert!(errand.notes[0].contains("class pub does not exist"), "{:?}", errand.notes);
 }
+
+fn patched<T: serde::Serialize + serde::de::DeserializeOwned>(object: &mut Arc<T>, body: &Value) {
+    let mut value = serde_json::to_value(&**object).unwrap();
+    sim::server::merge(&mut value, body);
+    *object = Arc::new(serde_json::from_value(value).unwrap());
+}
+
+/// Does one step, as the API server does it.
+fn done(scene: &mut Scene, step: &super::super::Step) {
+    let Write::Known(action) = &step.write else { panic!("{step:?}") };
+    let Action::Patch { target, body, status: false, .. } = &**action else { panic!("{action:?}") };
+    let mut found = 0;
+    for service in &mut scene.services {
+        if Object::Service(Arc::clone(service)).reference() == target.reference {
+            patched(service, body);
+            found += 1;
+        }
+    }
+    for address in &mut scene.addresses {
+        if Object::Address(Arc::clone(address)).reference() == target.reference {
+            patched(address, body);
+            found += 1;
+        }
+    }
+    assert_eq!(found, 1, "{step:?}");
+}
+
+/// Each prefix of the steps leads to the rest of them, in the same order: whatever was done when it was interrupted.
+#[test]
+fn c11_each_prefix_of_a_release_leads_to_the_rest() {
+    let stray = json!({
+        "annotations": { metallb::PIN: "192.0.2.9", driver::PINNED: "true", metallb::SHARE: sharing_key(3) },
+        "labels": { driver::ASSOCIATED: "true" }, "finalizers": [driver::HANDOFF],
+    });
+    let mut other = (*address(false, &[driver::TEARDOWN])).clone();
+    other.metadata.name = Some("ip-192-0-2-8".to_owned());
+    let mut scene = scene(
+        vec![web(json!({}), &[IP]), service("tenant-b", "stray", stray, &[]), hold(&sharing_key(7), &[])],
+        vec![address(true, &[api::wellknown::ADDRESS_PROTECTION, driver::TEARDOWN]), Arc::new(other)],
+    );
+    let lines = |errand: &Errand| errand.steps.iter().map(|step| step.line.clone()).collect::<Vec<_>>();
+    let whole = plan(&scene, false);
+    assert_eq!((whole.steps.len(), &whole.refused), (4, &vec![]), "{whole:?}");
+    for (number, step) in whole.steps.iter().enumerate() {
+        let errand = plan(&scene, false);
+        assert_eq!(lines(&errand), lines(&whole)[number..], "after {number} steps");
+        assert_eq!((&errand.refused, &errand.notes), (&vec![], &whole.notes));
+        done(&mut scene, step);
+    }
+    assert_eq!(lines(&plan(&scene, false)), [""; 0]);
+    // What serves somebody stays with it, and the stray has nothing left of ours.
+    let stray = &scene.services[1];
+    assert_eq!(scene.services[0].annotations()[metallb::PIN], IP);
+    assert_eq!((stray.annotations().len(), stray.labels().len(), stray.finalizers().len()), (0, 0, 0));
+}
