@@ -37,6 +37,8 @@ pub fn folder(kind: &str) -> PathBuf {
     for entry in std::fs::read_dir(parent).unwrap().flatten() {
         let name = entry.file_name();
         let pid = name.to_str().and_then(|name| name.strip_prefix(kind)?.strip_prefix('-'));
+        // One kind may begin as another does.
+        let pid = pid.filter(|pid| pid.bytes().all(|byte| byte.is_ascii_digit()));
         if pid.is_some_and(|pid| !Path::new("/proc").join(pid).exists()) {
             let _ = std::fs::remove_dir_all(entry.path());
         }
