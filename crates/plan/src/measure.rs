@@ -32,6 +32,9 @@ pub struct Timer {
     pub help: &'static str,
     /// Upper bounds, in seconds.
     pub buckets: &'static [f64],
+    /// The sorts that are told of before anything of theirs has ended. What appears as one was never seen to be none,
+    /// and so Prometheus sees no increase: the first of a sort that alerts wait for would be missed.
+    pub sorts: &'static [&'static [(&'static str, &'static str)]],
 }
 
 /// Something that has ended.

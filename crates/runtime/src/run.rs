@@ -226,6 +226,7 @@ impl<B: Brain> Engine<B> {
             brain.keys()
         };
         tracing::info!(controller = self.controller, keys = keys.len(), "deciding");
+        self.metrics.begin();
         self.standing.inherit(&keys);
         self.queue.add(keys);
     }

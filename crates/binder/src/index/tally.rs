@@ -18,6 +18,8 @@ pub const TIMERS: &[Timer] = &[Timer {
     name: RESERVATION,
     help: "From the creation of a claim until all it asks for was bound to it for the first time",
     buckets: &[0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0, 3600.0],
+    // By class, and those are not known before.
+    sorts: &[],
 }];
 
 /// An address, as far as it is counted.

@@ -15,17 +15,27 @@ use crate::parse::pool::Pool;
 const HANDOFF: &str = "ipam_handoff_seconds";
 const UNHELD: &str = "ipam_handoff_unheld_seconds";
 
+/// Both ways, with two holders and with none for a moment.
+const SORTS: &[&[(&str, &str)]] = &[
+    &[("direction", "Associate"), ("mode", "Overlap")],
+    &[("direction", "Associate"), ("mode", "Gap")],
+    &[("direction", "Disassociate"), ("mode", "Overlap")],
+    &[("direction", "Disassociate"), ("mode", "Gap")],
+];
+
 /// What the driver measures the time of.
 pub const TIMERS: &[Timer] = &[
     Timer {
         name: HANDOFF,
         help: "From the first step of a handoff to its last",
         buckets: &[0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0],
+        sorts: SORTS,
     },
     Timer {
         name: UNHELD,
         help: "How long nobody had the address during a handoff",
         buckets: &[0.0, 0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0],
+        sorts: SORTS,
     },
 ];
 

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 
 use ::metallb::Driver;
 use api::wellknown::{CLAIM, metallb as names};
+use kube::ResourceExt;
 use plan::{Brain, Timing, Took};
 use serde_json::{Value, json};
 
-use crate::world::build::{IP, Setup, claim, class, pool, service_in, service_ref, web};
+use crate::world::build::{IP, Setup, claim, class, home_ref, pool, service_in, service_ref, web};
 use crate::world::{Pace, World};
 
 const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
@@ -29,6 +30,13 @@ fn room(world: &World, family: &str) -> String {
 
 fn measured(world: &mut World) -> Vec<Timing> {
     world.driver.ended()
+}
+
+/// Its series is there before it: else Prometheus would miss the first.
+fn is_told_of_from_the_start(timing: &Timing) -> bool {
+    let labels: Vec<_> = timing.labels.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    let timer = Driver::timers().iter().find(|timer| timer.name == timing.timer);
+    timer.is_some_and(|timer| timer.sorts.contains(&labels.as_slice()))
 }
 
 #[test]
@@ -103,7 +111,7 @@ fn c14_a_handoff_is_measured_once_each_way_and_names_its_trace() {
             ],
             "{pace:?}"
         );
-        assert!(there.iter().all(|it| Driver::timers().iter().any(|timer| timer.name == it.timer)));
+        assert!(there.iter().all(is_told_of_from_the_start));
         assert_eq!(there[1].took, Took::Seconds(0.0));
         assert_eq!(told(&world, "ipam_handoffs_in_progress"), BTreeMap::from([(String::new(), "0".into())]));
 
@@ -121,6 +129,46 @@ fn c14_a_handoff_is_measured_once_each_way_and_names_its_trace() {
         world.create(claim("tenant-b", "late-2", json!({})));
         world.settle();
         assert_eq!(measured(&mut world), [], "{pace:?}: what is over is not over again");
+    }
+}
+
+/// The API server takes the IP off a Service that is no load balancer any more: nobody has it until the hold does.
+#[test]
+fn c14_how_long_nobody_had_an_address_is_measured() {
+    for pace in [Pace::Eager, Pace::Lazy, Pace::Stale] {
+        let mut world = Setup::roomy().world(pace);
+        world.create(web("web-ip"));
+        world.settle();
+        measured(&mut world);
+        world.law.gap = true;
+        world.patch(&service_ref("web"), json!({ "spec": { "type": "ClusterIP" } }));
+        world.settle();
+        world.assert_held(IP);
+        let ended = measured(&mut world);
+        let [whole, unheld] = &ended[..] else { panic!("{pace:?}: {ended:#?}") };
+        assert_eq!((whole.timer, unheld.timer), ("ipam_handoff_seconds", "ipam_handoff_unheld_seconds"));
+        assert_eq!(unheld.labels, [("direction", "Disassociate".to_owned()), ("mode", "Gap".to_owned())]);
+        assert!(matches!(unheld.took, Took::Seconds(seconds) if seconds > 0.0), "{pace:?}: {ended:#?}");
+        assert!(ended.iter().all(is_told_of_from_the_start));
+    }
+}
+
+/// The alert `IPAMAddressUnheld` rests on it.
+#[test]
+fn c14_an_address_that_nobody_has_is_told_until_it_is_held_again() {
+    for pace in [Pace::Eager, Pace::Lazy, Pace::Stale] {
+        let mut world = Setup::roomy().world(pace);
+        let unheld = |world: &World| told(world, "ipam_pool_addresses_unheld")["reserved IPv4"].clone();
+        assert_eq!(unheld(&world), "0", "{pace:?}");
+        world.law.gap = true;
+        let hold = world.hold(IP).name_any();
+        world.delete(&home_ref(&hold));
+        world.hear_all();
+        assert_eq!(unheld(&world), "1", "{pace:?}");
+        assert_eq!(room(&world, "IPv4"), "0 1 7", "{pace:?}: it is reserved all the same");
+        world.settle();
+        world.assert_held(IP);
+        assert_eq!(unheld(&world), "0", "{pace:?}");
     }
 }
 

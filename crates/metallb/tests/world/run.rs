@@ -114,7 +114,8 @@ impl World {
         worked
     }
 
-    fn hear_all(&mut self) {
+    /// The driver hears of all that was, and does nothing yet.
+    pub fn hear_all(&mut self) {
         while self.hear_one() {}
     }
 

@@ -30,23 +30,39 @@ impl MetricConstructor<Histogram> for Buckets {
     }
 }
 
+/// A histogram of a brain, of all sorts.
+struct Measured {
+    timer: Timer,
+    family: Family<Labels, Histogram, Buckets>,
+}
+
 /// The histograms of a brain.
 #[derive(Default)]
-pub(super) struct Histograms(BTreeMap<&'static str, Family<Labels, Histogram, Buckets>>);
+pub(super) struct Histograms(BTreeMap<&'static str, Measured>);
 
 impl Histograms {
     pub(super) fn register(timers: &[Timer], registry: &mut Registry) -> Self {
         let registered = |timer: &Timer| {
             let family = Family::new_with_constructor(Buckets(timer.buckets));
             registry.register(timer.name, timer.help, family.clone());
-            (timer.name, family)
+            (timer.name, Measured { timer: *timer, family })
         };
         Self(timers.iter().map(registered).collect())
     }
 
+    /// What is told of from the beginning is there, and is none.
+    pub(super) fn begin(&self) {
+        for Measured { timer, family } in self.0.values() {
+            for sort in timer.sorts {
+                let labels: Labels = sort.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
+                drop(family.get_or_create(&labels));
+            }
+        }
+    }
+
     /// Something has ended at this moment.
     pub(super) fn observe(&self, timing: Timing, now: jiff::Timestamp) {
-        let Some(family) = self.0.get(timing.timer) else { return };
+        let Some(Measured { family, .. }) = self.0.get(timing.timer) else { return };
         let seconds = match timing.took {
             Took::Seconds(seconds) => seconds,
             // The clock of the API server may be ahead of ours.
@@ -77,7 +93,8 @@ mod tests {
 
     use super::*;
 
-    const TIMERS: &[Timer] = &[Timer { name: "lap_seconds", help: "Laps", buckets: &[0.0, 1.0] }];
+    const TIMERS: &[Timer] =
+        &[Timer { name: "lap_seconds", help: "Laps", buckets: &[0.0, 1.0], sorts: &[&[("way", "back")]] }];
 
     fn lap(took: Took, trace_id: Option<&str>) -> Timing {
         let labels = vec![("way", "there".to_owned())];
@@ -107,6 +124,20 @@ lap_seconds_bucket{le=\"+Inf\",way=\"there\"} 3
 # EOF
 ";
         assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn c14_the_first_of_a_sort_is_seen_to_be_more_than_none() {
+        let mut registry = Registry::default();
+        let histograms = Histograms::register(TIMERS, &mut registry);
+        let written = || {
+            let mut text = String::new();
+            encode_registry(&mut text, &registry).unwrap();
+            text.contains("lap_seconds_count{way=\"back\"} 0\n")
+        };
+        assert!(!written(), "a process that stands by tells nothing");
+        histograms.begin();
+        assert!(written());
     }
 
     #[test]

@@ -197,6 +197,11 @@ impl Metrics {
         self.workers.get_or_create(&Of { controller }).set(workers);
     }
 
+    /// A brain decides from now on, so that it tells of what it measures.
+    pub(crate) fn begin(&self) {
+        self.histograms.begin();
+    }
+
     /// What a brain told of has ended at this moment.
     pub(crate) fn measured(&self, timings: Vec<Timing>, now: jiff::Timestamp) {
         for timing in timings {

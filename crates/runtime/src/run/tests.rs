@@ -59,7 +59,12 @@ impl Brain for Labeller {
     fn settle(&mut self, _: &String) {}
 
     fn timers() -> &'static [plan::Timer] {
-        &[plan::Timer { name: "change_seconds", help: "Changes", buckets: &[1.0] }]
+        &[plan::Timer {
+            name: "change_seconds",
+            help: "Changes",
+            buckets: &[1.0],
+            sorts: &[&[("way", "back")]],
+        }]
     }
 
     fn ended(&mut self) -> Vec<plan::Timing> {
@@ -199,6 +204,7 @@ async fn c14_only_who_leads_and_decides_tells_what_there_is() {
         let page = engine.page();
         assert_eq!(page.contains("services 7.0"), expected, "{page}");
         assert_eq!(page.contains("change_seconds_count 1"), begun, "{page}");
+        assert_eq!(page.contains("change_seconds_count{way=\"back\"} 0"), begun, "{page}");
         assert!(page.ends_with("# EOF\n"), "{page}");
     }
 }
