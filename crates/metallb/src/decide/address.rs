@@ -104,13 +104,14 @@ pub(super) fn hold(
     {
         plan.push(placeholder::patch(keeper, body));
     }
-    tell_held(index, address, keeper, ip, moment, plan);
+    tell_held(index, unit, address, keeper, ip, moment, plan);
 }
 
 /// The condition `Held`: whether MetalLB really has the IP assigned to the placeholder, and if not, who has
 /// it or why.
 fn tell_held(
     index: &Index,
+    unit: &Unit,
     address: &Arc<IPAddress>,
     placeholder: &Arc<Service>,
     ip: Ip,
@@ -144,7 +145,7 @@ fn tell_held(
     }
     if let Some(action) = edit.action() {
         plan.push(action);
-        plan.actions.extend(ended.and_then(|ended| trace::held_again(address, &ended)));
+        plan.actions.extend(ended.iter().flat_map(|ended| trace::held_again(index, unit, address, ended)));
     }
 }
 

@@ -348,7 +348,7 @@ pub(super) fn reverse(
 }
 
 /// Whether a placeholder shows the address.
-fn is_assigned(index: &Index, address: &IPAddress) -> bool {
+pub(super) fn is_assigned(index: &Index, address: &IPAddress) -> bool {
     let shows = |hold: &Arc<Service>| address.ip().is_ok_and(|ip| hold.ingress().contains(&ip));
     index.placeholders_of(&address.key()).iter().any(|hold| !hold.is_deleting() && shows(hold))
 }

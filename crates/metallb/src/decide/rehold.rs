@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use api::address::HandoffMode;
 use api::conditions::types;
 use api::{IPAddress, ServiceKey};
 use k8s_openapi::api::core::v1::Service;
@@ -59,9 +60,14 @@ pub(super) fn clear(
         }
     }
     if let Some(trace) = &trace {
+        if all_assigned && ended.as_ref().is_some_and(|ended| ended.mode == HandoffMode::Gap) {
+            // In a gap the Service lets go first, and here MetalLB was faster than this decision.
+            plan.push(trace.wait("metallb.assign", "", Some(moment.now)));
+        }
         plan.push(trace.step("ledger.disassociate", ""));
         // Else it is over when the placeholder has the address.
-        plan.actions.extend(ended.filter(|_| all_assigned).and_then(|ended| trace.end(&ended)));
+        let is_over = all_assigned && !trace.goes_on(unit, group);
+        plan.actions.extend(ended.filter(|_| is_over).and_then(|ended| trace.end(&ended)));
     }
     if service.is_some_and(|service| service.is_deleting()) && all_assigned {
         // All went as whoever deleted the Service expects it, and the ledger shows it.
@@ -105,8 +111,13 @@ pub(super) fn rehold(
     let mut cleared = Plan::default();
     clear(index, unit, Some(service), group, moment, &mut cleared);
     // The new hold first: everything else can wait for a moment.
-    let (first, rest): (Vec<_>, Vec<_>) =
-        cleared.actions.into_iter().partition(|action| matches!(action, Action::Create { .. }));
+    let is_hold = |action: &Action| match action {
+        Action::Create { .. } => true,
+        // With what it tells of: what comes next may fail.
+        Action::Trace(span) => span.name == "hold.arm",
+        _ => false,
+    };
+    let (first, rest): (Vec<_>, Vec<_>) = cleared.actions.into_iter().partition(is_hold);
     plan.actions.extend(first);
     plan.actions.extend(undress(service, is_pin_ours(service, group), true));
     plan.actions.extend(rest);

@@ -5,16 +5,18 @@
 
 use std::sync::Arc;
 
-use api::address::Handoff;
+use api::address::{Handoff, HandoffDirection};
 use api::conditions::{find, types};
 use api::wellknown::TRACEPARENT;
-use api::{IPAddress, IPAddressClaim};
+use api::{IPAddress, IPAddressClaim, ServiceKey};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Service;
 use kube::ResourceExt;
 use plan::Action;
 use plan::trace::{Attribute, Context, Operation, Timing, TraceId, of_claim, user_context};
 
+use super::Unit;
+use super::handoff::is_assigned;
 use super::ledger::is_under_way;
 use super::marks::ips;
 use crate::index::Index;
@@ -40,6 +42,17 @@ impl Trace {
     pub(super) fn wait(&self, name: &'static str, subject: &str, until: Option<Timestamp>) -> Action {
         let timing = Timing::Wait { since: self.since, until };
         self.operation.step(name, subject, timing, self.about.clone())
+    }
+
+    /// Whether another address of this way back is still with nobody: a driver died between the two.
+    pub(super) fn goes_on(&self, unit: &Unit, group: &[Arc<IPAddress>]) -> bool {
+        let id = self.operation.trace_id();
+        let is_other = |one: &&Arc<IPAddress>| group.iter().all(|known| known.key() != one.key());
+        unit.addresses
+            .iter()
+            .filter(is_other)
+            .filter_map(|one| way_back(one))
+            .any(|handoff| handoff.finished_at.is_none() && handoff.trace_id.as_ref() == Some(&id))
     }
 
     /// The root: the handoff as the ledger shows it.
@@ -81,7 +94,7 @@ pub(super) fn association(
         Some(address) => Operation::resume(noted(address)?, name, &subject, user),
         None => Operation::begin(index.sampler, name, &subject, user)?,
     };
-    Some(Trace { operation, since, about: attributes(Some(service), &moving) })
+    Some(Trace { operation, since, about: attributes(Some(View::key(&**service)), &moving) })
 }
 
 /// The way back from a Service, or from one that is gone: the same one in each pass, until the ledger is cleared.
@@ -105,17 +118,58 @@ pub(super) fn disassociation(
     let operation = written.or_else(|| Operation::begin(index.sampler, name, &subject, user))?;
     let stamp = |hold: &Arc<Service>| hold.annotation(api::wellknown::driver::HANDOFF_STARTED)?.parse().ok();
     let since = holds.iter().find_map(stamp).unwrap_or(now);
-    Some(Trace { operation, since: micros(since), about: attributes(service, group) })
+    Some(Trace {
+        operation,
+        since: micros(since),
+        about: attributes(service.map(|service| View::key(&**service)), group),
+    })
 }
 
-/// A way back that left the address with nobody is over: the placeholder has it.
-pub(super) fn held_again(address: &Arc<IPAddress>, handoff: &Handoff) -> Option<Action> {
+/// A way back that left the address with nobody is over: the placeholder has it. The root comes with the last address
+/// of the handoff.
+pub(super) fn held_again(
+    index: &Index,
+    unit: &Unit,
+    address: &Arc<IPAddress>,
+    handoff: &Handoff,
+) -> Vec<Action> {
+    if index.sampler.is_none() || handoff.trace_id.is_none() {
+        return Vec::new();
+    }
+    let of_it = |one: &&Arc<IPAddress>| way_back(one).is_some_and(|other| other.trace_id == handoff.trace_id);
+    let group: Vec<_> = unit.addresses.iter().filter(of_it).cloned().collect();
+    let Some(trace) = resumed(index, &group, handoff) else { return Vec::new() };
+    let until = handoff.finished_at.as_ref().map(|at| at.0);
+    let mut said = vec![trace.wait("metallb.assign", address.key().as_str(), until)];
+    // Others that come to rest by this decision, too, have done so by the actions before this one, or do behind it.
+    let is_over = |other: &Arc<IPAddress>| {
+        way_back(other).is_some_and(|other| other.finished_at.is_some())
+            || (other.key() < address.key() && is_assigned(index, other))
+    };
+    if group.iter().all(|other| other.key() == address.key() || is_over(other)) {
+        said.extend(trace.end(handoff));
+    }
+    said
+}
+
+/// The last handoff, if it was a way back.
+fn way_back(address: &IPAddress) -> Option<&Handoff> {
+    let handoff = address.status.as_ref()?.last_handoff.as_ref()?;
+    (handoff.direction == HandoffDirection::Disassociate).then_some(handoff)
+}
+
+/// The way back that the ledger tells of, though it names no Service any more.
+fn resumed(index: &Index, group: &[Arc<IPAddress>], handoff: &Handoff) -> Option<Trace> {
     let trace = TraceId::parse(handoff.trace_id.as_deref()?)?;
-    let line = address.status.as_ref()?.association_history.first()?;
+    let lines = group.iter().filter_map(|one| one.status.as_ref()?.association_history.first());
+    let line = lines.min_by_key(|line| line.since.0)?;
+    let from = handoff.from.split_once('/').map(|(namespace, name)| ServiceKey::new(namespace, name));
+    let service = from.as_ref().and_then(|from| index.services.get(from));
+    let service = service.filter(|service| service.object_uid() == line.uid);
+    let user = service.and_then(|service| user_context(service.annotations()));
     let moment = line.since.0.as_microsecond().to_string();
-    let operation = Operation::resume(trace, "handoff.disassociate", &[&line.uid, &moment], None);
-    let about = attributes(None, std::slice::from_ref(address));
-    Trace { operation, since: handoff.started_at.0, about }.end(handoff)
+    let operation = Operation::resume(trace, "handoff.disassociate", &[&line.uid, &moment], user);
+    Some(Trace { operation, since: handoff.started_at.0, about: attributes(from, group) })
 }
 
 /// The reservation of a claim, begun by the core.
@@ -174,12 +228,11 @@ fn micros(at: Timestamp) -> Timestamp {
     Timestamp::from_microsecond(at.as_microsecond()).unwrap_or(at)
 }
 
-fn attributes(service: Option<&Arc<Service>>, group: &[Arc<IPAddress>]) -> Attributes {
+fn attributes(service: Option<ServiceKey>, group: &[Arc<IPAddress>]) -> Attributes {
     let mut about: Attributes = Vec::new();
     let first = group.first();
     let to = first.and_then(|address| address.associated_to());
-    let name = service.map(|service| View::key(&**service));
-    let name = name.or_else(|| to.map(|to| api::ServiceKey::new(&to.namespace, &to.name)));
+    let name = service.or_else(|| to.map(|to| ServiceKey::new(&to.namespace, &to.name)));
     let claim = first.and_then(|address| address.spec.claim_ref.as_ref());
     let namespace = name.as_ref().map(|name| name.namespace.as_str());
     let namespace = namespace.or_else(|| claim.map(|claim| claim.namespace.as_str()));
