@@ -1,18 +1,22 @@
 //! The way to the collector: by http or grpc, in the background.
 
+mod tls;
+
 use std::pin::pin;
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use hyper_rustls::HttpsConnectorBuilder;
 use opentelemetry_http::hyper::HyperClient;
 use opentelemetry_otlp::{
-    Protocol as Otlp, SpanExporter as Exporter, WithExportConfig, WithHttpConfig, WithTonicConfig,
+    Compression, Protocol as Otlp, SpanExporter as Exporter, WithExportConfig, WithHttpConfig,
+    WithTonicConfig,
 };
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::error::{OTelSdkError, OTelSdkResult};
-use opentelemetry_sdk::trace::{BatchSpanProcessor, SpanData, SpanExporter, SpanProcessor};
-use rustls::{ClientConfig, RootCertStore};
+use opentelemetry_sdk::trace::{
+    BatchConfigBuilder, BatchSpanProcessor, SpanData, SpanExporter, SpanProcessor,
+};
 use tokio::runtime::Handle;
 
 use super::env::{Asked, EnvError, Protocol};
@@ -21,65 +25,59 @@ use super::env::{Asked, EnvError, Protocol};
 const COMPLAINTS: Duration = Duration::from_secs(60);
 
 /// The queue and the thread behind it.
-pub(super) fn processor(asked: &Asked, resource: Resource) -> Result<BatchSpanProcessor, EnvError> {
-    let exporter = match asked.protocol {
-        Protocol::Http => http(asked),
-        Protocol::Grpc => grpc(asked),
-    };
-    let exporter = exporter.map_err(|words| EnvError {
-        variable: "OTEL_EXPORTER_OTLP_ENDPOINT".to_owned(),
-        value: asked.endpoint.clone(),
-        words,
-    })?;
-    let patient = Patient {
-        inner: exporter,
-        runtime: Handle::current(),
-        endpoint: asked.endpoint.clone(),
-        timeout: asked.timeout,
-        complained: Mutex::default(),
-    };
-    let mut processor = BatchSpanProcessor::builder(patient).build();
-    processor.set_resource(&resource);
+pub(super) fn processor(asked: &Asked, resource: &Resource) -> Result<BatchSpanProcessor, EnvError> {
+    let queue = BatchConfigBuilder::default()
+        .with_max_queue_size(asked.queue.size)
+        .with_max_export_batch_size(asked.queue.batch)
+        .with_scheduled_delay(asked.queue.delay);
+    let mut processor =
+        BatchSpanProcessor::builder(Patient::of(asked)?).with_batch_config(queue.build()).build();
+    processor.set_resource(resource);
     Ok(processor)
 }
 
-fn http(asked: &Asked) -> Result<Exporter, String> {
-    let builder = HttpsConnectorBuilder::new();
-    let builder = if asked.endpoint.starts_with("https:") {
-        builder.with_native_roots().map_err(|error| format!("no certificates of the system: {error}"))?
-    } else {
-        // No certificate is looked at: an image may have none.
-        let ring = Arc::new(rustls::crypto::ring::default_provider());
-        let config = ClientConfig::builder_with_provider(ring)
-            .with_safe_default_protocol_versions()
-            .map_err(|error| error.to_string())?;
-        builder.with_tls_config(config.with_root_certificates(RootCertStore::empty()).with_no_client_auth())
-    };
-    let https = builder.https_or_http().enable_http1().build();
-    Exporter::builder()
+fn http(asked: &Asked) -> Result<Exporter, EnvError> {
+    let tls = tls::config(&asked.tls, asked.endpoint.starts_with("https:"))?;
+    let https = HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http().enable_http1().build();
+    let builder = Exporter::builder()
         .with_http()
         .with_http_client(HyperClient::new(https, asked.timeout, None))
         .with_protocol(Otlp::HttpBinary)
         .with_endpoint(&asked.endpoint)
         .with_timeout(asked.timeout)
-        .with_headers(asked.headers.clone())
-        .build()
-        .map_err(|error| error.to_string())
+        .with_headers(asked.headers.clone());
+    let builder = if asked.gzip { builder.with_compression(Compression::Gzip) } else { builder };
+    builder.build().map_err(|error| unusable(asked, &error))
 }
 
-fn grpc(asked: &Asked) -> Result<Exporter, String> {
+fn grpc(asked: &Asked) -> Result<Exporter, EnvError> {
     let mut headers = http::HeaderMap::new();
     for (name, value) in &asked.headers {
-        let name = http::HeaderName::try_from(name.as_str()).map_err(|error| error.to_string())?;
-        headers.insert(name, http::HeaderValue::try_from(value.as_str()).map_err(|error| error.to_string())?);
+        let name = http::HeaderName::try_from(name.as_str()).map_err(|error| unusable(asked, &error))?;
+        let value = http::HeaderValue::try_from(value.as_str()).map_err(|error| unusable(asked, &error))?;
+        headers.insert(name, value);
     }
-    Exporter::builder()
+    let builder = Exporter::builder()
         .with_tonic()
         .with_endpoint(&asked.endpoint)
         .with_timeout(asked.timeout)
-        .with_metadata(opentelemetry_otlp::tonic_types::metadata::MetadataMap::from_headers(headers))
-        .build()
-        .map_err(|error| error.to_string())
+        .with_metadata(opentelemetry_otlp::tonic_types::metadata::MetadataMap::from_headers(headers));
+    let builder = if asked.gzip { builder.with_compression(Compression::Gzip) } else { builder };
+    let builder = if asked.endpoint.starts_with("https:") {
+        // Without one the SDK trusts nobody.
+        builder.with_tls_config(tls::of_grpc(&asked.tls)?)
+    } else {
+        builder
+    };
+    builder.build().map_err(|error| unusable(asked, &error))
+}
+
+fn unusable(asked: &Asked, error: &dyn std::error::Error) -> EnvError {
+    EnvError {
+        variable: "OTEL_EXPORTER_OTLP_ENDPOINT".to_owned(),
+        value: asked.endpoint.clone(),
+        words: error.to_string(),
+    }
 }
 
 /// An exporter that works on the process's own runtime, whichever thread asks it, and ends in time.
@@ -89,7 +87,7 @@ struct Patient {
     runtime: Handle,
     endpoint: String,
     timeout: Duration,
-    complained: Mutex<Option<Instant>>,
+    complaints: Complaints,
 }
 
 impl SpanExporter for Patient {
@@ -126,10 +124,22 @@ impl SpanExporter for Patient {
 }
 
 impl Patient {
+    fn of(asked: &Asked) -> Result<Self, EnvError> {
+        let inner = match asked.protocol {
+            Protocol::Http => http(asked),
+            Protocol::Grpc => grpc(asked),
+        }?;
+        Ok(Self {
+            inner,
+            runtime: Handle::current(),
+            endpoint: asked.endpoint.clone(),
+            timeout: asked.timeout,
+            complaints: Complaints::default(),
+        })
+    }
+
     fn complain(&self, spans: usize, error: &OTelSdkError) {
-        let Ok(mut complained) = self.complained.lock() else { return };
-        if complained.is_none_or(|at| at.elapsed() >= COMPLAINTS) {
-            *complained = Some(Instant::now());
+        if self.complaints.is_due(Instant::now()) {
             tracing::warn!(
                 endpoint = self.endpoint,
                 spans,
@@ -138,3 +148,22 @@ impl Patient {
         }
     }
 }
+
+/// When a collector was complained of last.
+#[derive(Debug, Default)]
+struct Complaints(Mutex<Option<Instant>>);
+
+impl Complaints {
+    /// Whether there has been none for a while; this is one then.
+    fn is_due(&self, now: Instant) -> bool {
+        let Ok(mut last) = self.0.lock() else { return false };
+        let is_due = last.is_none_or(|last| now.duration_since(last) >= COMPLAINTS);
+        if is_due {
+            *last = Some(now);
+        }
+        is_due
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -17,6 +17,7 @@ use opentelemetry_sdk::trace::{BatchSpanProcessor, SpanData, SpanEvents, SpanLin
 use plan::trace::{Attribute, Context, Sampler, Span, Timing};
 
 pub use env::EnvError;
+use env::Limits;
 
 /// How long the last spans may take when the process ends.
 const FAREWELL: Duration = Duration::from_secs(3);
@@ -31,6 +32,7 @@ pub struct Traces {
 
 struct Exporting {
     sampler: Sampler,
+    limits: Limits,
     processor: BatchSpanProcessor,
     scope: InstrumentationScope,
     /// By the parent: when its last step was done.
@@ -54,13 +56,29 @@ impl Traces {
     /// # Errors
     /// When what it asks for cannot be understood.
     pub fn from_env(service: &'static str, instance: &str) -> Result<Self, EnvError> {
-        let variable = |name: &str| std::env::var(name).ok();
-        let Some(asked) = env::read(&variable)? else { return Ok(Self::default()) };
-        let processor = export::processor(&asked, env::resource(service, instance, &variable))?;
+        let traces = Self::of(service, instance, &|name| std::env::var(name).ok())?;
+        let all = std::env::vars_os().filter_map(|(name, value)| {
+            Some((name.into_string().ok()?, value.into_string().unwrap_or_default()))
+        });
+        let unheeded = env::unheeded(all).into_iter().collect::<Vec<_>>().join(", ");
+        if traces.at_work.is_some() && !unheeded.is_empty() {
+            tracing::warn!("variables of OpenTelemetry that do nothing here: {unheeded}");
+        }
+        Ok(traces)
+    }
+
+    fn of(
+        service: &str,
+        instance: &str,
+        variable: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<Self, EnvError> {
+        let Some(asked) = env::read(variable)? else { return Ok(Self::default()) };
+        let processor = export::processor(&asked, &asked.resource(service, instance))?;
         tracing::info!(endpoint = asked.endpoint, protocol = asked.protocol.as_str(), "traces are exported");
         Ok(Self {
             at_work: Some(Arc::new(Exporting {
                 sampler: asked.sampler,
+                limits: asked.limits,
                 processor,
                 scope: InstrumentationScope::builder("address-controller")
                     .with_version(env!("CARGO_PKG_VERSION"))
@@ -85,7 +103,7 @@ impl Traces {
         } else {
             tracing::debug!(trace_id = %span.context.trace, "{}", span.name);
         }
-        exporting.processor.on_end(exporting.data(span, start, end));
+        exporting.processor.on_end(data(span, start, end, exporting.limits, exporting.scope.clone()));
     }
 
     /// The last spans are handed over, or lost: the process is about to end.
@@ -131,27 +149,38 @@ impl Exporting {
             }
         }
     }
+}
 
-    fn data(&self, span: Span, start: Timestamp, end: Timestamp) -> SpanData {
-        let mut links = SpanLinks::default();
-        links.links.extend(span.link.map(|link| Link::new(context_of(link, true), Vec::new(), 0)));
-        SpanData {
-            span_context: context_of(span.context, false),
-            parent_span_id: span
-                .parent
-                .map_or(SpanId::INVALID, |parent| SpanId::from_bytes(parent.bits().to_be_bytes())),
-            parent_span_is_remote: false,
-            span_kind: SpanKind::Internal,
-            name: span.name.into(),
-            start_time: SystemTime::from(start),
-            end_time: SystemTime::from(end),
-            attributes: span.attributes.into_iter().map(attribute).collect(),
-            dropped_attributes_count: 0,
-            events: SpanEvents::default(),
-            links,
-            status: Status::Unset,
-            instrumentation_scope: self.scope.clone(),
-        }
+/// A span as the SDK has it, no more of it than is asked for.
+fn data(
+    span: Span,
+    start: Timestamp,
+    end: Timestamp,
+    limits: Limits,
+    scope: InstrumentationScope,
+) -> SpanData {
+    let mut links = SpanLinks::default();
+    let link = span.link.map(|link| Link::new(context_of(link, true), Vec::new(), 0));
+    links.dropped_count = u32::from(link.is_some() && limits.links == 0);
+    links.links.extend(link.filter(|_| limits.links > 0));
+    let dropped = span.attributes.len().saturating_sub(limits.attributes);
+    let attributes = span.attributes.into_iter().take(limits.attributes);
+    SpanData {
+        span_context: context_of(span.context, false),
+        parent_span_id: span
+            .parent
+            .map_or(SpanId::INVALID, |parent| SpanId::from_bytes(parent.bits().to_be_bytes())),
+        parent_span_is_remote: false,
+        span_kind: SpanKind::Internal,
+        name: span.name.into(),
+        start_time: SystemTime::from(start),
+        end_time: SystemTime::from(end),
+        attributes: attributes.map(|one| attribute(one, limits.length)).collect(),
+        dropped_attributes_count: u32::try_from(dropped).unwrap_or(u32::MAX),
+        events: SpanEvents::default(),
+        links,
+        status: Status::Unset,
+        instrumentation_scope: scope,
     }
 }
 
@@ -166,9 +195,12 @@ fn context_of(context: Context, remote: bool) -> SpanContext {
     )
 }
 
-fn attribute((name, value): (&'static str, Attribute)) -> KeyValue {
+fn attribute((name, value): (&'static str, Attribute), length: Option<usize>) -> KeyValue {
     match value {
-        Attribute::Text(text) => KeyValue::new(name, text),
+        Attribute::Text(text) => match length {
+            Some(length) => KeyValue::new(name, text.chars().take(length).collect::<String>()),
+            None => KeyValue::new(name, text),
+        },
         Attribute::Number(number) => KeyValue::new(name, number),
     }
 }

@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 
 use rstest::rstest;
 
-use super::env::{Asked, Protocol, read};
+use super::env::{Asked, File, Protocol, Queue, Tls, read, unheeded};
 use super::*;
 
 const ENDPOINT: (&str, &str) = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://collector:4318/");
@@ -12,7 +12,7 @@ fn asked(pairs: &[(&str, &str)]) -> Result<Option<Asked>, String> {
     read(&|name| variables.get(name).map(|value| (*value).to_owned())).map_err(|error| error.to_string())
 }
 
-fn with(pairs: &[(&str, &str)]) -> Asked {
+pub(super) fn with(pairs: &[(&str, &str)]) -> Asked {
     asked(&[&[ENDPOINT], pairs].concat()).unwrap().unwrap()
 }
 
@@ -64,16 +64,155 @@ fn c14_samplers_by_name(#[case] name: &str, #[case] share: Option<&str>, #[case]
     assert_eq!(with(&pairs).sampler, expected);
 }
 
+#[test]
+fn c14_the_queue_and_the_limits() {
+    let plain = with(&[]);
+    assert_eq!(plain.queue, Queue { delay: Duration::from_secs(5), size: 2048, batch: 512 });
+    assert_eq!(plain.limits, Limits { attributes: 128, length: None, links: 128 });
+    let own = with(&[
+        ("OTEL_BSP_SCHEDULE_DELAY", "100"),
+        ("OTEL_BSP_MAX_QUEUE_SIZE", "64"),
+        ("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", "8"),
+        ("OTEL_ATTRIBUTE_COUNT_LIMIT", "9"),
+        ("OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT", "70"),
+        ("OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT", "3"),
+        ("OTEL_SPAN_LINK_COUNT_LIMIT", "0"),
+    ]);
+    assert_eq!(own.queue, Queue { delay: Duration::from_millis(100), size: 64, batch: 8 });
+    assert_eq!(own.limits, Limits { attributes: 3, length: Some(70), links: 0 });
+    assert_eq!(with(&[("OTEL_ATTRIBUTE_COUNT_LIMIT", "9")]).limits.attributes, 9);
+}
+
+/// No more of a span is exported than is asked for; what was left out is counted.
+#[test]
+fn c14_limits_are_kept() {
+    let user = Context::parse("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00");
+    let operation = plan::trace::Operation::begin(Some(Sampler::Always), "x", &["uid"], user).unwrap();
+    let about = vec![("a", "\u{e4}\u{f6}\u{fc}x".into()), ("b", 12_345.into()), ("c", "c".into())];
+    let plan::Action::Trace(span) = operation.end(Timestamp::UNIX_EPOCH, None, about) else { panic!() };
+    let at = Timestamp::UNIX_EPOCH;
+    let scope = InstrumentationScope::default();
+    let few = Limits { attributes: 2, length: Some(3), links: 0 };
+    let data = super::data(span.clone(), at, at, few, scope.clone());
+    let (first, second) = (KeyValue::new("a", "\u{e4}\u{f6}\u{fc}"), KeyValue::new("b", 12_345));
+    assert_eq!((data.attributes, data.dropped_attributes_count), (vec![first, second], 1));
+    assert_eq!((data.links.links.len(), data.links.dropped_count), (0, 1));
+    let data = super::data(span, at, at, with(&[]).limits, scope);
+    assert_eq!((data.attributes.len(), data.dropped_attributes_count), (3, 0));
+    assert_eq!((data.links.links.len(), data.links.dropped_count), (1, 0));
+}
+
+#[test]
+fn c14_compression_and_certificates() {
+    let plain = with(&[("OTEL_EXPORTER_OTLP_COMPRESSION", "none")]);
+    assert_eq!((plain.gzip, plain.tls), (false, Tls::default()));
+    let own = with(&[
+        ("OTEL_EXPORTER_OTLP_COMPRESSION", "none"),
+        ("OTEL_EXPORTER_OTLP_TRACES_COMPRESSION", "gzip"),
+        ("OTEL_EXPORTER_OTLP_CERTIFICATE", "/ca.crt"),
+        ("OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE", "/tls.crt"),
+        ("OTEL_EXPORTER_OTLP_TRACES_CLIENT_KEY", "/tls.key"),
+    ]);
+    assert!(own.gzip);
+    let file =
+        |name: &str, path: &str| File { variable: format!("OTEL_EXPORTER_OTLP_{name}"), path: path.into() };
+    assert_eq!(own.tls.authority, Some(file("CERTIFICATE", "/ca.crt")));
+    let identity = (file("CLIENT_CERTIFICATE", "/tls.crt"), file("TRACES_CLIENT_KEY", "/tls.key"));
+    assert_eq!(own.tls.identity, Some(identity));
+}
+
+/// Of grpc the address may have no scheme: it is https then, unless it is said to be insecure.
+#[rstest]
+#[case("collector:4317", None, "https://collector:4317")]
+#[case("collector:4317", Some("TRUE"), "http://collector:4317")]
+#[case("https://collector:4317", Some("true"), "https://collector:4317")]
+#[case("http://collector:4317", Some("false"), "http://collector:4317")]
+fn c14_grpc_without_a_scheme(#[case] endpoint: &str, #[case] insecure: Option<&str>, #[case] expected: &str) {
+    let mut pairs =
+        vec![("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc"), ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", endpoint)];
+    pairs.extend(insecure.map(|insecure| ("OTEL_EXPORTER_OTLP_INSECURE", insecure)));
+    assert_eq!(with(&pairs).endpoint, expected);
+}
+
+/// What is set and does nothing is told of, and nothing else.
+#[test]
+fn c14_what_is_not_heeded_is_known() {
+    let set = [
+        ("OTEL_PROPAGATORS", "b3"),
+        ("OTEL_BSP_MAX_CONCURRENT_EXPORTS", "2"),
+        ("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", "http://collector:4318"),
+        ("OTEL_LOGS_EXPORTER", "otlp"),
+        ("OTEL_METRICS_EXPORTER", "none"),
+        ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://collector:4318"),
+        ("OTEL_EXPORTER_OTLP_TRACES_INSECURE", "true"),
+        ("OTEL_SPAN_LINK_COUNT_LIMIT", "1"),
+        ("HOME", "/"),
+    ];
+    let told = unheeded(set.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())));
+    let expected = [
+        "OTEL_BSP_MAX_CONCURRENT_EXPORTS",
+        "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT",
+        "OTEL_LOGS_EXPORTER",
+        "OTEL_PROPAGATORS",
+    ];
+    assert_eq!(told.into_iter().collect::<Vec<_>>(), expected);
+}
+
+/// Every variable that is read stands in docs/tracing.md.
+#[test]
+fn c14_every_variable_is_in_the_document() {
+    let page = include_str!("../../../../docs/tracing.md");
+    let asked = std::cell::RefCell::new(std::collections::BTreeSet::new());
+    let read = read(&|name| {
+        asked.borrow_mut().insert(name.to_owned());
+        (name == ENDPOINT.0).then(|| ENDPOINT.1.to_owned())
+    });
+    assert!(read.unwrap().is_some());
+    let missing: Vec<_> =
+        asked.into_inner().into_iter().filter(|name| !page.contains(&format!("`{name}`"))).collect();
+    let of_traces = |name: &String| name.starts_with("OTEL_EXPORTER_OTLP_TRACES_");
+    assert!(missing.iter().all(of_traces), "{missing:?}");
+    let read_later = ["OTEL_TRACES_SAMPLER_ARG"];
+    assert!(read_later.iter().all(|name| page.contains(&format!("`{name}`"))));
+}
+
 #[rstest]
 #[case("OTEL_TRACES_EXPORTER", "zipkin")]
 #[case("OTEL_EXPORTER_OTLP_PROTOCOL", "http/json")]
 #[case("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "collector:4318")]
 #[case("OTEL_EXPORTER_OTLP_TIMEOUT", "10s")]
+#[case("OTEL_EXPORTER_OTLP_TIMEOUT", "0")]
 #[case("OTEL_EXPORTER_OTLP_HEADERS", "authorization")]
+#[case("OTEL_EXPORTER_OTLP_HEADERS", "authorization=%00")]
+#[case("OTEL_EXPORTER_OTLP_COMPRESSION", "zstd")]
+#[case("OTEL_EXPORTER_OTLP_CLIENT_KEY", "/tls.key")]
+#[case("OTEL_EXPORTER_OTLP_TRACES_CLIENT_CERTIFICATE", "/tls.crt")]
+#[case("OTEL_EXPORTER_OTLP_INSECURE", "maybe")]
 #[case("OTEL_TRACES_SAMPLER", "sometimes")]
+#[case("OTEL_BSP_SCHEDULE_DELAY", "5s")]
+#[case("OTEL_BSP_SCHEDULE_DELAY", "0")]
+#[case("OTEL_BSP_MAX_QUEUE_SIZE", "0")]
+#[case("OTEL_BSP_MAX_QUEUE_SIZE", "many")]
+#[case("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", "-1")]
+#[case("OTEL_BSP_EXPORT_TIMEOUT", "1m")]
+#[case("OTEL_RESOURCE_ATTRIBUTES", "deployment.environment")]
+#[case("OTEL_RESOURCE_ATTRIBUTES", "=x")]
+#[case("OTEL_RESOURCE_ATTRIBUTES", "a=%ff")]
+#[case("OTEL_ATTRIBUTE_COUNT_LIMIT", "few")]
+#[case("OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT", "-1")]
+#[case("OTEL_SPAN_EVENT_COUNT_LIMIT", "none")]
+#[case("OTEL_EVENT_ATTRIBUTE_COUNT_LIMIT", "1.5")]
+#[case("OTEL_LINK_ATTRIBUTE_COUNT_LIMIT", "x")]
 fn c14_what_cannot_be_understood_is_refused_by_name(#[case] name: &str, #[case] value: &str) {
     let words = asked(&[ENDPOINT, (name, value)]).unwrap_err();
-    assert!(words.starts_with(name), "{words}");
+    assert!(words.starts_with(&format!("{name}=")), "{words}");
+}
+
+/// It may be a secret.
+#[test]
+fn c14_headers_are_never_said() {
+    let words = asked(&[ENDPOINT, ("OTEL_EXPORTER_OTLP_HEADERS", "authorization=secret,x")]).unwrap_err();
+    assert!(!words.contains("secret"), "{words}");
 }
 
 #[rstest]
@@ -83,9 +222,7 @@ fn c14_what_cannot_be_understood_is_refused_by_name(#[case] name: &str, #[case] 
     &[("OTEL_RESOURCE_ATTRIBUTES", "service.name=x,deployment.environment=a%20b")], "x", Some("a b")
 )]
 fn c14_the_resource(#[case] pairs: &[(&str, &str)], #[case] name: &str, #[case] environment: Option<&str>) {
-    let variables: BTreeMap<_, _> = pairs.iter().copied().collect();
-    let resource =
-        env::resource("metallb-iad", "pod-1", &|name| variables.get(name).map(|value| (*value).to_owned()));
+    let resource = with(pairs).resource("metallb-iad", "pod-1");
     let get = |key: &'static str| resource.get(&key.into()).map(|value| value.to_string());
     assert_eq!(get("service.name").as_deref(), Some(name));
     assert_eq!(get("service.instance.id").as_deref(), Some("pod-1"));
