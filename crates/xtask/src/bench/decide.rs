@@ -9,6 +9,7 @@ use ::metallb::{Config, Driver, Key};
 use anyhow::{Context as _, Result, ensure};
 use api::wellknown::{CLAIM, PROVISIONER, driver, metallb as names};
 use api::{Ip, ServiceKey};
+use plan::trace::Sampler;
 use plan::{Action, Brain as _, Change, Moment, Object, Ref};
 use serde_json::{Map, Value, json};
 
@@ -28,36 +29,49 @@ pub(super) struct Args {
     /// How many of them go to a Service and come back.
     #[arg(long, value_name = "N", default_value_t = 500)]
     handoffs: u32,
+    /// Each fleet twice: with traces off, and with every handoff traced (what is said of it goes nowhere).
+    #[arg(long)]
+    traces: bool,
 }
 
 impl Args {
     pub(super) fn run(&self) -> Result<()> {
+        let all = Some(Sampler::ParentBased(1.0));
         for held in &self.held {
-            let mut world = World::with(*held)?;
-            let set = std::mem::take(&mut world.spent);
-            let handoffs = self.handoffs.min(*held);
-            for number in 0..handoffs {
-                // All over the fleet, not at one end of it.
-                world.hand_over(number * (held / handoffs))?;
+            for sampler in [None, all].into_iter().take(1 + usize::from(self.traces)) {
+                self.measure(*held, sampler)?;
             }
-            let begun = Instant::now();
-            let told: usize = world.brain.gauges().iter().map(|gauge| gauge.samples.len()).sum();
-            let scrape = begun.elapsed();
-            ensure!(told > 0, "the metrics tell nothing");
-            let (each, spent) = (1_000_000.0 / f64::from(handoffs), world.spent);
-            let line = json!({
-                "bench": "decide",
-                "held": held,
-                "handoffs": handoffs,
-                "hold_us_each": rounded(set.brain.as_secs_f64() * 1_000_000.0 / f64::from(*held)),
-                "handoff_us_each": rounded(spent.brain.as_secs_f64() * each),
-                "changes_each": rounded(f64::from(spent.changes) / f64::from(handoffs)),
-                "decisions_each": rounded(f64::from(spent.decisions) / f64::from(handoffs)),
-                "scrape_us": rounded(scrape.as_secs_f64() * 1_000_000.0),
-                "slowest_us": rounded(spent.slowest.as_secs_f64() * 1_000_000.0),
-            });
-            println!("{line}");
         }
+        Ok(())
+    }
+
+    fn measure(&self, held: u32, sampler: Option<Sampler>) -> Result<()> {
+        let mut world = World::with(held, sampler)?;
+        let set = std::mem::take(&mut world.spent);
+        let handoffs = self.handoffs.min(held);
+        for number in 0..handoffs {
+            // All over the fleet, not at one end of it.
+            world.hand_over(number * (held / handoffs))?;
+        }
+        let begun = Instant::now();
+        let told: usize = world.brain.gauges().iter().map(|gauge| gauge.samples.len()).sum();
+        let scrape = begun.elapsed();
+        ensure!(told > 0, "the metrics tell nothing");
+        ensure!((world.spans > 0) == sampler.is_some(), "{} spans were said", world.spans);
+        let (each, spent) = (1_000_000.0 / f64::from(handoffs), world.spent);
+        let line = json!({
+            "bench": "decide",
+            "held": held,
+            "handoffs": handoffs,
+            "traces": sampler.is_some(),
+            "hold_us_each": rounded(set.brain.as_secs_f64() * 1_000_000.0 / f64::from(held)),
+            "handoff_us_each": rounded(spent.brain.as_secs_f64() * each),
+            "changes_each": rounded(f64::from(spent.changes) / f64::from(handoffs)),
+            "decisions_each": rounded(f64::from(spent.decisions) / f64::from(handoffs)),
+            "scrape_us": rounded(scrape.as_secs_f64() * 1_000_000.0),
+            "slowest_us": rounded(spent.slowest.as_secs_f64() * 1_000_000.0),
+        });
+        println!("{line}");
         Ok(())
     }
 }
@@ -78,6 +92,7 @@ struct World {
     dirty: BTreeSet<Key>,
     version: u64,
     spent: Spent,
+    spans: usize,
 }
 
 fn ip(number: u32) -> Ip {
@@ -94,14 +109,15 @@ fn hold(number: u32) -> Ref {
 
 impl World {
     /// So many addresses, all bound and held.
-    fn with(held: u32) -> Result<Self> {
+    fn with(held: u32, sampler: Option<Sampler>) -> Result<Self> {
         let config = Config { placeholder_namespace: HOME.to_owned(), ..Config::default() };
         let mut world = Self {
-            brain: Driver::new(config),
+            brain: Driver::new(config).traced(sampler),
             objects: HashMap::new(),
             dirty: BTreeSet::new(),
             version: 0,
             spent: Spent::default(),
+            spans: 0,
         };
         let range = format!("{}-{}", ip(0), ip(held + 32));
         world.put(json!({
@@ -260,7 +276,11 @@ impl World {
             Action::Create { object, .. } => self.put(text(&object)?),
             Action::Patch { target, body, .. } => self.patch(&target.reference, &body),
             Action::Delete { target } => self.delete(&target.reference),
-            Action::ConfirmAbsent { .. } | Action::Emit(_) | Action::Trace(_) => Ok(()),
+            Action::Trace(_) => {
+                self.spans += 1;
+                Ok(())
+            }
+            Action::ConfirmAbsent { .. } | Action::Emit(_) => Ok(()),
         }
     }
 }
