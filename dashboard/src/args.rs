@@ -84,9 +84,24 @@ mod tests {
 
     #[rstest]
     #[case("https://traces.example/{trace_id}", true)]
+    #[case(
+        r#"https://grafana.example/explore?left={"datasource":"tempo","queries":[{"query":"{trace_id}"}]}"#,
+        true
+    )]
     #[case("https://traces.example/", false)]
     #[case("javascript:alert('{trace_id}')", false)]
     fn trace_urls(#[case] given: &str, #[case] accepted: bool) {
         assert_eq!(Args::try_parse_from(["x", "--trace-url-template", given]).is_ok(), accepted);
+    }
+
+    #[test]
+    fn trace_urls_of_the_document_are_accepted() {
+        let page = include_str!("../../docs/tracing.md");
+        let given: Vec<_> =
+            page.lines().filter(|line| line.starts_with("https://") && line.contains("{trace_id}")).collect();
+        assert_eq!(given.len(), 2, "{given:?}");
+        for given in given {
+            assert!(Args::try_parse_from(["x", "--trace-url-template", given]).is_ok(), "{given}");
+        }
     }
 }
