@@ -131,6 +131,7 @@ impl Index {
     /// it yet: and then what for. One that a Service still wears is not: the workload goes first.
     pub fn free_for(&self, address: &IPAddress) -> Option<Wish> {
         let free = address.spec.claim_ref.is_none()
+            && !need::is_observed(address)
             && !address.is_deleting()
             && !address.phase().is_drivers()
             && address.associated_to().is_none()

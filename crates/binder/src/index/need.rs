@@ -52,7 +52,7 @@ impl Index {
             let Some(ip) = self.valid_ip(&address) else { continue };
             match address.spec.claim_ref.as_ref().and_then(|claim_ref| claim_ref.uid()) {
                 // One that goes is not bound on its way out.
-                None if address.is_deleting() => {}
+                None if address.is_deleting() || is_observed(&address) => {}
                 None => {
                     need.incomplete.push(Arc::clone(&address));
                     collected.push((ip.family(), address));
@@ -105,7 +105,12 @@ fn is_kept_for_a_successor(address: &IPAddress) -> bool {
     address.spec.reclaim_policy == ReclaimPolicy::Retain
         && !address.is_deleting()
         && !address.phase().is_drivers()
-        && !address.labels().contains_key(driver::OBSERVED)
+        && !is_observed(address)
+}
+
+/// Whether the address is a note of the inventory: a Service has it that no claim covers, so no claim may have it (§12).
+pub(super) fn is_observed(address: &IPAddress) -> bool {
+    address.labels().contains_key(driver::OBSERVED)
 }
 
 /// Whether the missing families were bound before. A claim that was widened never had what it lacks now: that

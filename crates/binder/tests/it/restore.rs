@@ -49,6 +49,23 @@ fn c12_what_the_inventory_found_is_no_claims_and_not_waited_for() {
     assert_eq!(lab.see_address(WEB), "Released a/web");
 }
 
+/// It is a Service's that no claim covers: also if an admin frees it as one frees an address.
+#[test]
+fn c12_a_note_of_the_inventory_is_bound_to_nobody_however_it_is_edited() {
+    let mut lab = lab();
+    let label = api::wellknown::driver::OBSERVED;
+    lab.address("192.0.2.1", pre_bound(Some("uid-of-service")))
+        .edit(&address_ref(WEB), &json!({"metadata": {"labels": {label: "true"}}}));
+    lab.claim("web", json!({})).claim("other", json!({})).claim("named", json!({"addressName": WEB})).rest();
+    for claim_ref in [json!({"uid": null}), json!(null)] {
+        lab.edit(&address_ref(WEB), &json!({"spec": {"claimRef": claim_ref}})).rest();
+        for claim in ["web", "other", "named"] {
+            let seen = lab.see_claim(claim);
+            assert!(seen.starts_with("Pending []"), "{claim}: {seen}");
+        }
+    }
+}
+
 #[test]
 fn h1_recreated_in_no_time_never_inherits_and_a_recycled_one_goes_to_its_name_before_rivals() {
     let mut lab = lab();
