@@ -41,6 +41,8 @@ pub struct Options {
     pub metallb: bool,
     /// Whether MetalLB's client asks for as many changes a second as it likes, as since v0.16, instead of 20.
     pub metallb_unthrottled: bool,
+    /// The `spec.loadBalancerClass` that MetalLB serves, and no other; `None` serves Services without one.
+    pub metallb_class: Option<String>,
     /// Further flags for kube-apiserver; a flag given here wins over ours.
     pub apiserver_args: Vec<String>,
     /// A folder of packaged charts, `NAME-VERSION.tgz`, that are installed instead of those of this tree.
@@ -65,6 +67,7 @@ impl Default for Options {
             families: Families::default(),
             metallb: true,
             metallb_unthrottled: false,
+            metallb_class: None,
             apiserver_args: Vec::new(),
             charts: None,
             network: None,

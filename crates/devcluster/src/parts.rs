@@ -79,6 +79,7 @@ pub(crate) struct Layout<'a> {
     pub(crate) ports: Ports,
     pub(crate) families: Families,
     pub(crate) balancer: Component,
+    pub(crate) balancer_class: Option<&'a str>,
     pub(crate) apiserver_args: &'a [String],
 }
 
@@ -86,7 +87,8 @@ impl<'a> Layout<'a> {
     pub(crate) fn new(dir: &'a Path, ports: Ports, options: &'a Options) -> Self {
         let families = if options.network.is_some() { Families::Ipv4Only } else { options.families };
         let balancer = options.balancer();
-        Self { dir, ports, families, balancer, apiserver_args: &options.apiserver_args }
+        let (balancer_class, apiserver_args) = (options.metallb_class.as_deref(), &options.apiserver_args);
+        Self { dir, ports, families, balancer, balancer_class, apiserver_args }
     }
 
     /// The command of a part; builds its binary if need be.
@@ -211,22 +213,31 @@ impl<'a> Layout<'a> {
     }
 
     fn metallb(&self) -> Vec<String> {
-        vec![
+        let mut args = vec![
             format!("-kubeconfig={}", self.path(METALLB_KUBECONFIG)),
             format!("-namespace={METALLB_NAMESPACE}"),
             "-webhook-mode=disabled".into(),
             format!("-port={}", self.ports.metallb),
-        ]
+        ];
+        args.extend(self.served_class());
+        args
+    }
+
+    /// What tells MetalLB's controller and speaker which Services are theirs.
+    fn served_class(&self) -> Option<String> {
+        self.balancer_class.map(|class| format!("-lb-class={class}"))
     }
 
     fn speaker(&self) -> Vec<String> {
-        vec![
+        let mut args = vec![
             format!("-kubeconfig={}", self.path(SPEAKER_KUBECONFIG)),
             format!("-namespace={METALLB_NAMESPACE}"),
             format!("-node-name={}", network::NODE),
             "-host=127.0.0.1".into(),
             format!("-port={SPEAKER_PORT}"),
-        ]
+        ];
+        args.extend(self.served_class());
+        args
     }
 
     fn kube_proxy(&self) -> Vec<String> {

@@ -1,6 +1,7 @@
 //! Contract §11: Services that are refused, loudly and once, and associated by themselves when put right.
 
 use api::wellknown::{CLAIM, metallb};
+use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 
 use crate::rig;
@@ -107,6 +108,32 @@ fn c11_unserviceable_shapes() {
         single["spec"]["clusterIPs"] = json!([first]);
         rig::patch(&stage.services(), "prefer", single).await;
         stage.served("prefer", &[&ip]).await;
+        stage.finish().await;
+    });
+}
+
+/// E5: what cannot be changed is deleted and made again by tools: a Service made again with another `loadBalancerClass` is
+/// refused and told the way out, its address is held; made again without it, it has the same IP.
+#[test]
+fn e5_recreated_with_another_load_balancer_class() {
+    rig::run(async |rig| {
+        let (stage, ip) = rig.contended("another-balancer").await;
+        let mut other = rig::load_balancer("web", json!({ CLAIM: "web-ip" }));
+        other["spec"]["loadBalancerClass"] = json!("example.com/lb");
+        stage.web("web", "web-ip").await;
+        stage.served("web", &[&ip]).await;
+        let change = Patch::Merge(json!({ "spec": { "loadBalancerClass": "example.com/lb" } }));
+        let changed = stage.services().patch("web", &PatchParams::default(), &change).await;
+        assert!(matches!(&changed, Err(kube::Error::Api(status)) if status.code == 422), "{changed:?}");
+        stage.delete_service("web").await;
+        stage.service(other).await;
+        stage.event_with("web", REJECTED, "recreate the Service without it").await;
+        stage.held(&ip).await;
+        stage.assert_at_rest().await;
+        stage.unserved("web").await;
+        stage.delete_service("web").await;
+        stage.web("web", "web-ip").await;
+        stage.served("web", &[&ip]).await;
         stage.finish().await;
     });
 }

@@ -10,6 +10,7 @@ mod c11_dual;
 mod c11_fights;
 mod c11_gap;
 mod c11_handoff;
+mod c11_load_balancer_class;
 mod c11_refusals;
 mod c11_release;
 mod c11_shapes;

@@ -14,7 +14,7 @@ use serde_json::json;
 use super::Rig;
 use super::audit::Request;
 use super::look::ingress;
-use super::make::{create, delete, load_balancer};
+use super::make::{create, delete};
 use super::stage::Stage;
 use super::wait::gone;
 
@@ -47,7 +47,7 @@ impl Stage {
     pub async fn contend(&self, ips: &[&str]) {
         self.wait_in_line().await;
         let thieves = ips.iter().enumerate().map(|(number, ip)| {
-            let mut grab = load_balancer(&format!("grab-{number}"), json!({ metallb::PIN: ip }));
+            let mut grab = self.load_balancer(&format!("grab-{number}"), json!({ metallb::PIN: ip }));
             grab["spec"]["ipFamilies"] = json!([family(ip)]);
             grab
         });
@@ -105,7 +105,7 @@ impl Stage {
     fn lurkers(&self) -> Vec<serde_json::Value> {
         let lurk = |(name, family): (&'static str, &'static str)| {
             let name = name.replace(LATE, "lurk");
-            let mut service = load_balancer(&name, json!({ metallb::POOL: self.name }));
+            let mut service = self.load_balancer(&name, json!({ metallb::POOL: self.name }));
             service["spec"]["ipFamilies"] = json!([family]);
             service
         };

@@ -134,7 +134,14 @@ impl Stage {
 
     /// Makes a Service for port 80 that names a claim.
     pub async fn web(&self, name: &str, claim: &str) -> Service {
-        self.service(load_balancer(name, json!({ CLAIM: claim }))).await
+        self.service(self.load_balancer(name, json!({ CLAIM: claim }))).await
+    }
+
+    /// A Service as [`load_balancer`] has it, of the class that MetalLB serves here.
+    pub fn load_balancer(&self, name: &str, annotations: Value) -> Value {
+        let mut service = load_balancer(name, annotations);
+        service["spec"]["loadBalancerClass"] = json!(self.balancer);
+        service
     }
 
     /// Makes a Service in the stage's namespace.

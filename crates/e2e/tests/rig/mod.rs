@@ -284,7 +284,8 @@ impl Rig {
 
     /// As [`Rig::stage`], with IPv6 addresses in the pool as well.
     pub async fn stage_dual(&self, name: &str, v4: usize, v6: usize) -> Stage {
-        stage_on(&self.cluster, name, v4, v6).await
+        let stage = stage_on(&self.cluster, name, v4, v6).await;
+        Stage { balancer: self.setup.balancer.clone(), ..stage }
     }
 }
 

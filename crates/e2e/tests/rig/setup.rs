@@ -32,6 +32,10 @@ pub struct Setup {
     pub families: Families,
     /// How fast MetalLB may ask.
     pub metallb: Pace,
+    /// The `spec.loadBalancerClass` that MetalLB and the driver serve, if any.
+    pub balancer: Option<String>,
+    /// Further flags of kube-apiserver.
+    pub apiserver_args: Vec<String>,
     /// Whether each controller talks to the API server through a proxy of its own.
     pub proxies: bool,
     /// Whether the controllers are started at once.
@@ -60,6 +64,8 @@ impl Default for Setup {
             dir: None,
             families: Families::default(),
             metallb: Pace::default(),
+            balancer: None,
+            apiserver_args: Vec::new(),
             proxies: false,
             controllers: true,
             leader_elect: true,
@@ -101,6 +107,8 @@ impl Setup {
             dir: self.dir.clone(),
             families: self.families,
             metallb_unthrottled: self.metallb == Pace::AsItLikes,
+            metallb_class: self.balancer.clone(),
+            apiserver_args: self.apiserver_args.clone(),
             network: self.network.clone(),
             ..Options::default()
         }
@@ -109,7 +117,10 @@ impl Setup {
     pub(super) fn args(&self, controller: Controller) -> Vec<String> {
         match controller {
             Controller::Core => self.core_args.clone(),
-            Controller::Driver => self.driver_args.clone(),
+            Controller::Driver => {
+                let class = self.balancer.as_ref().map(|class| format!("--lb-class={class}"));
+                class.into_iter().chain(self.driver_args.iter().cloned()).collect()
+            }
         }
     }
 

@@ -23,6 +23,8 @@ pub struct Stage {
     pub home: String,
     /// The first three numbers of this stage's IPv4 addresses: nobody else has any of them.
     pub subnet: String,
+    /// The `spec.loadBalancerClass` that MetalLB serves here, if any.
+    pub balancer: Option<String>,
     /// The IPv4 addresses of the pool.
     pub v4: Vec<String>,
     /// The IPv6 addresses of the pool.
@@ -46,6 +48,7 @@ impl Stage {
             thief: format!("{name}-thief"),
             home: Controller::Driver.namespace().to_owned(),
             subnet,
+            balancer: None,
             v4,
             v6,
             witness: Mutex::new(Witness::start(client.clone()).await.unwrap()),
