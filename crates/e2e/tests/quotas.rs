@@ -10,6 +10,8 @@ use serde_json::json;
 use crate::rig::{self, Own, Setup, Stage};
 
 static OWN: Own = Own::new("quotas");
+/// All cluster IPs of a small cluster; the API server has one of them.
+const SMALL: &str = "10.96.0.0/28";
 /// Where that control plane has its placeholders.
 const HOME: &str = "iad-holds";
 
@@ -98,6 +100,77 @@ fn c9_i2_f3_what_the_cluster_refuses_is_said_on_the_claim() {
         // At first each change wakes the claims, then they come once a second and ever more rarely; a hot loop has hundreds.
         assert!(tried < 25, "{tried} attempts in {} s", A_WHILE.as_secs());
         assert_eq!(stage.events(&stage.name, "both", "ReservationFailed").await.len(), 1);
+    });
+}
+
+/// Takes all cluster IPs that are left; returns who has them.
+async fn fill(stage: &Stage) -> Vec<String> {
+    let mut fillers = Vec::new();
+    loop {
+        let name = format!("filler-{}", fillers.len());
+        let filler = json!({ "metadata": { "name": name }, "spec": { "ports": [{ "port": 80 }] } });
+        let Err(error) = rig::try_create(&stage.services(), filler).await else {
+            fillers.push(name);
+            continue;
+        };
+        assert!(error.to_string().contains("range is full"), "{error}");
+        return fillers;
+    }
+}
+
+/// K1: a placeholder takes no node port. With all cluster IPs taken, that is said on the claim and on the address in the API
+/// server's words, nobody loses what they have, and each goes on by itself when a cluster IP is given back.
+#[test]
+fn k1_service_cidr_full_is_said_on_the_claim() {
+    let setup = Setup {
+        families: Families::Ipv4Only,
+        apiserver_args: vec![format!("--service-cluster-ip-range={SMALL}")],
+        leader_elect: false,
+        ..Setup::default()
+    };
+    rig::alone(setup, async |rig| {
+        let stage = rig.stage("no-cluster-ip", 2).await;
+        stage.claim("first").await;
+        let first = stage.bound("first").await;
+        stage.held(&first).await;
+        let hold = stage.placeholders_of(&first).await.pop().unwrap().spec.unwrap();
+        assert_eq!(hold.allocate_load_balancer_node_ports, Some(false));
+        assert!(hold.ports.iter().flatten().all(|port| port.node_port.is_none()), "{hold:?}");
+        // It has its cluster IP, and names no claim yet.
+        stage.service(rig::load_balancer("web", json!({}))).await;
+        let fillers = fill(&stage).await;
+
+        let mark = rig.audit().mark();
+        stage.claim("second").await;
+        let words = stage.event("second", "ReservationFailed").await;
+        assert!(words.contains("range is full"), "{words}");
+        stage.claim_is("second", ClaimPhase::Pending).await;
+        tokio::time::sleep(A_WHILE).await;
+        let tried = rig.audit().since(mark).into_iter().filter(|request| {
+            request.verb == "create" && request.resource == "services" && request.namespace == stage.home
+        });
+        let tried = tried.count();
+        assert!(tried < 25, "{tried} attempts in {} s", A_WHILE.as_secs());
+        stage.held(&first).await;
+        // The handoff gives the placeholder's cluster IP back, and the claim gets it.
+        stage.name_claim("web", Some("first")).await;
+        stage.served("web", &[&first]).await;
+        let second = stage.bound("second").await;
+        stage.held(&second).await;
+        // For the way back there is none: the Service goes on having its address, until there is.
+        rig::delete(&stage.services(), "web").await;
+        let words = stage.cluster_event(&rig::address_name(&first), "PlaceholderRefused").await;
+        assert!(words.contains("range is full"), "{words}");
+        let web = stage.services().get("web").await.unwrap();
+        assert!(rig::ingress(&web).contains(&first), "{web:?}");
+        stage.delete_service(&fillers[0]).await;
+        stage.held(&first).await;
+        rig::gone(&stage.services(), "web").await;
+        assert_eq!(stage.events(&stage.name, "second", "ReservationFailed").await.len(), 1);
+        for ip in [&first, &second] {
+            stage.assert_never_unheld(ip).await;
+        }
+        stage.assert_at_rest().await;
     });
 }
 
