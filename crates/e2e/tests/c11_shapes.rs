@@ -2,12 +2,12 @@
 
 use api::address::HandoffDirection;
 use api::wellknown::{CLAIM, driver};
-use devcluster::Part;
+use devcluster::{Controller, Part};
 use kube::ResourceExt;
 use serde_json::{Value, json};
 
-use crate::rig::{self, Rig, Setup};
-use crate::upheavals;
+use crate::rig::{self, Rig};
+use crate::{crash, upheavals};
 
 /// A Service of that specification gets the address and gives it back, three times, and at no version nobody had it.
 async fn there_and_back(rig: &Rig, name: &str, spec: Value) {
@@ -128,8 +128,7 @@ fn b7_waiter_of_another_shape() {
 /// waiting claim take nothing.
 #[test]
 fn c11_without_hold_on_delete() {
-    let driver_args = vec!["--hold-on-delete=false".to_owned()];
-    rig::alone(Setup { driver_args, ..Setup::default() }, async |rig| {
+    crash::without_hold_on_delete(async |rig| {
         let stage = rig.stage("no-finalizer", 1).await;
         stage.claim("web-ip").await;
         let ip = stage.bound("web-ip").await;
@@ -148,6 +147,43 @@ fn c11_without_hold_on_delete() {
             stage.delete_service("web").await;
             stage.held(&ip).await;
         }
+        stage.assert_nothing_stolen().await;
+        stage.assert_at_rest().await;
+    });
+}
+
+/// §10, §11 `--hold-on-delete=false`: a Service that was deleted and made again under its name while the driver saw nothing of
+/// it has the same IP, and the ledger tells the two apart.
+#[test]
+fn c11_recreated_between_two_events() {
+    crash::without_hold_on_delete(async |rig| {
+        let stage = rig.stage("unseen", 1).await;
+        stage.claim("web-ip").await;
+        let ip = stage.bound("web-ip").await;
+        stage.held(&ip).await;
+        stage.wait_in_line().await;
+        stage.web("web", "web-ip").await;
+        let mut uids = vec![stage.served("web", &[&ip]).await.uid().unwrap()];
+        let driver = rig.process(Controller::Driver);
+        for _ in 0..3 {
+            driver.pause().unwrap();
+            stage.delete_service("web").await;
+            uids.push(stage.web("web", "web-ip").await.uid().unwrap());
+            driver.resume().unwrap();
+            let newest = uids.last().cloned();
+            stage
+                .ledger(&ip, "to name the newest Service", |address| {
+                    address.associated_to().and_then(|to| to.uid.clone()) == newest
+                })
+                .await;
+            let web = stage.served("web", &[&ip]).await;
+            assert_eq!(web.uid(), newest);
+        }
+        let history = stage.ledger(&ip, "to be there", |_| true).await;
+        let history = history.status.unwrap_or_default().association_history;
+        let told: Vec<_> = history.iter().map(|line| (line.uid.clone(), line.until.is_none())).collect();
+        let wanted: Vec<_> = uids.iter().rev().enumerate().map(|(at, uid)| (uid.clone(), at == 0)).collect();
+        assert_eq!(told, wanted, "{history:#?}");
         stage.assert_nothing_stolen().await;
         stage.assert_at_rest().await;
     });

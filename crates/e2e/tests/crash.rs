@@ -7,6 +7,7 @@
 mod core;
 mod driver;
 mod gap;
+mod shapes;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -25,6 +26,7 @@ use crate::rig::{self, BROKEN, LATE, Own, Rig, Setup, Stage};
 
 static OWN: Own = Own::new("crash");
 static GAP: Own = Own::new("crash-gap");
+static FREE: Own = Own::new("crash-free");
 /// How long the victim has to have written nothing before a run begins: the writes are counted from there.
 const QUIET: Duration = Duration::from_millis(300);
 /// No flow has so many writes: one that does never ends.
@@ -79,6 +81,51 @@ fn c11_gap_reverse_unannotated() {
     GAP.run(through_gaps(), async |rig| kill_after_each_write(rig, &gap::Unannotated).await);
 }
 
+/// §11 `--hold-on-delete=false`: the address is held again when its Service was deleted, whichever write of the driver was its
+/// last.
+#[test]
+fn c11_free_reverse_deleted() {
+    without_hold_on_delete(async |rig| kill_after_each_write(rig, &gap::Deleted).await);
+}
+
+/// §11: there and back with `externalTrafficPolicy: Local` on the port of placeholders, whichever write of the driver was its last.
+#[test]
+fn c11_round_local() {
+    OWN.run(Setup::proxied(), async |rig| kill_after_each_write(rig, &shapes::Round(shapes::Local)).await);
+}
+
+/// §11: there and back with both families, whichever write of the driver was its last.
+#[test]
+fn c11_round_dual() {
+    OWN.run(Setup::proxied(), async |rig| kill_after_each_write(rig, &shapes::Round(shapes::Dual)).await);
+}
+
+/// §11: there and back under a sharing key of the tenant's, whichever write of the driver was its last.
+#[test]
+fn c11_round_tenant_key() {
+    OWN.run(Setup::proxied(), async |rig| {
+        kill_after_each_write(rig, &shapes::Round(shapes::TenantKey)).await;
+    });
+}
+
+/// B7: the Service that waited follows the one that was deleted, whichever write of the driver was its last.
+#[test]
+fn b7_waiter() {
+    OWN.run(Setup::proxied(), async |rig| kill_after_each_write(rig, &shapes::Waiter).await);
+}
+
+/// B5: the address is held though its Service lingers behind somebody's finalizer, whichever write of the driver was its last.
+#[test]
+fn b5_lingering() {
+    OWN.run(Setup::proxied(), async |rig| kill_after_each_write(rig, &shapes::Lingering).await);
+}
+
+/// B6: a Service is turned into a `ClusterIP` and back, whichever write of the driver was its last.
+#[test]
+fn b6_flipped() {
+    OWN.run(Setup::proxied(), async |rig| kill_after_each_write(rig, &shapes::Flipped).await);
+}
+
 /// §12: the teardown of an address with a Service on it completes, whichever write of the driver was its last.
 #[test]
 fn c12_teardown() {
@@ -109,6 +156,11 @@ fn c6_delete() {
     OWN.run(Setup::proxied(), async |rig| kill_after_each_write(rig, &core::Delete).await);
 }
 
+/// Runs a test on a control plane whose driver keeps no Service from being deleted at once.
+pub(crate) fn without_hold_on_delete(test: impl AsyncFnOnce(&'static Rig)) {
+    FREE.run(Setup { driver_args: vec!["--hold-on-delete=false".to_owned()], ..Setup::proxied() }, test);
+}
+
 fn through_gaps() -> Setup {
     Setup { driver_args: vec!["--handoff=gap".to_owned()], ..Setup::proxied() }
 }
@@ -130,8 +182,10 @@ trait Flow {
     const VICTIM: Controller;
     /// How many writes it takes; so many stages are prepared at once.
     const WRITES: usize;
-    /// How many addresses each stage has.
+    /// How many IPv4 addresses each stage has.
     const ADDRESSES: usize = 1;
+    /// How many IPv6 addresses.
+    const SIXES: usize = 0;
 
     /// Everything up to the first write that counts.
     async fn prepare(&self, stage: Stage) -> Scene;
@@ -159,8 +213,9 @@ async fn kill_after_each_write<F: Flow>(rig: &Rig, flow: &F) {
         }
     }
     proxy.reset();
-    let prepare =
-        async |k: usize| flow.prepare(rig.stage(&format!("{}-{k}", F::NAME), F::ADDRESSES).await).await;
+    let prepare = async |k: usize| {
+        flow.prepare(rig.stage_dual(&format!("{}-{k}", F::NAME), F::ADDRESSES, F::SIXES).await).await
+    };
     let mut scenes = join_all((1..=F::WRITES + 1).map(&prepare)).await;
     println!("{}: {} stages after {:.1} s", F::NAME, scenes.len(), started.elapsed().as_secs_f32());
     let mut kills = 0;
@@ -233,10 +288,11 @@ async fn run<F: Flow>(
 /// Whether a write is about the scene, and about neither another one nor the claim that waits.
 async fn writes_of(scene: &Scene) -> impl Fn(&Call) -> bool + Send + Sync + use<> {
     let stage = scene.stage.name.clone();
-    let addresses: Vec<String> = scene.stage.v4.iter().map(|ip| rig::address_name(ip)).collect();
+    let addresses = scene.stage.v4.iter().chain(&scene.stage.v6);
+    let addresses: Vec<String> = addresses.map(|ip| rig::address_name(ip)).collect();
     let claims: Api<IPAddressClaim> = Api::all(scene.stage.client());
     let mut others = claims.list(&ListParams::default()).await.unwrap().items;
-    others.retain(|claim| claim.namespace().as_ref() != Some(&stage) || claim.name_any() == LATE);
+    others.retain(|claim| claim.namespace().as_ref() != Some(&stage) || claim.name_any().starts_with(LATE));
     let others: Vec<String> = others.iter().filter_map(ResourceExt::uid).collect();
     move |call| {
         // A placeholder is named after the address, or after the claim that it was made for.
@@ -318,7 +374,9 @@ async fn thief(stage: &Stage, ip: &str) {
 
 async fn clear_rivals(stage: &Stage) {
     stage.clear_thieves().await;
-    if stage.claims().get_opt(LATE).await.unwrap().is_some() {
-        stage.delete_claim(LATE).await;
+    for claim in stage.claims().list(&ListParams::default()).await.unwrap() {
+        if claim.name_any().starts_with(LATE) {
+            stage.delete_claim(&claim.name_any()).await;
+        }
     }
 }

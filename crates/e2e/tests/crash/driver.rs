@@ -196,10 +196,15 @@ impl Flow for Teardown {
 }
 
 /// Waits until the placeholder alone has the address and has the shape of one that nobody shares.
-async fn held_plainly(scene: &Scene) {
-    scene.stage.held(&scene.ip).await;
+pub(super) async fn held_plainly(scene: &Scene) {
+    plainly(&scene.stage, &scene.ip).await;
+}
+
+/// The same for any address.
+pub(super) async fn plainly(stage: &Stage, ip: &str) {
+    stage.held(ip).await;
     rig::eventually("one placeholder without the shape of the last Service", async || {
-        let placeholders = scene.stage.placeholders_of(&scene.ip).await;
+        let placeholders = stage.placeholders_of(ip).await;
         let plain = |service: &k8s_openapi::api::core::v1::Service| {
             service
                 .spec
@@ -214,10 +219,15 @@ async fn held_plainly(scene: &Scene) {
 
 /// Waits until Service `web` has no IP and nothing of ours on it.
 async fn without_marks(stage: &Stage) {
+    without_ours(stage, None).await;
+}
+
+/// The same for one that may have a sharing key of its own.
+pub(super) async fn without_ours(stage: &Stage, key: Option<&str>) {
     rig::until(&stage.services(), "web", "to be without IP and marks", |service| {
-        let ours = [metallb::PIN, driver::PINNED, metallb::SHARE];
         ingress(service).is_empty()
-            && ours.iter().all(|name| !service.annotations().contains_key(*name))
+            && [metallb::PIN, driver::PINNED].iter().all(|name| !service.annotations().contains_key(*name))
+            && service.annotations().get(metallb::SHARE).map(String::as_str) == key
             && !service.labels().contains_key(driver::ASSOCIATED)
             && !service.finalizers().iter().any(|name| name == driver::HANDOFF)
     })
