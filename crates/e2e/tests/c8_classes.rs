@@ -3,10 +3,13 @@
 use api::address::AddressPhase;
 use api::claim::ClaimPhase;
 use api::wellknown::DEFAULT_CLASS;
+use devcluster::Controller;
+use devcluster::proxy::{Call, Rule, Verb};
 use kube::ResourceExt;
 use serde_json::{Value, json};
 
 use crate::rig::{self, Rig, Stage};
+use crate::upheavals;
 
 /// Refused for new reservations: said on the class and on the claim, with the way out; mended, the claim is served.
 async fn refused(
@@ -149,6 +152,79 @@ fn c8_pool_named_twice() {
         stage.bound("second").await;
         stage.assert_never_unheld(&ip).await;
         stage.assert_at_rest().await;
+    });
+}
+
+/// §8: a pool with an entry that MetalLB cannot read, which then takes in no change of any pool: said with the entry, no new
+/// reservation; what exists stays held and goes on being handed over.
+#[test]
+fn c8_pool_unreadable() {
+    // Nobody else's pools may change meanwhile.
+    upheavals::on_own(async |rig| {
+        let stage = rig.stage("class-unreadable", 2).await;
+        stage.claim("web-ip").await;
+        let ip = stage.bound("web-ip").await;
+        stage.held(&ip).await;
+        let ranges = stage.ranges();
+        let addresses = |more: &[String]| {
+            let all = [ranges.as_slice(), more].concat();
+            json!({ "spec": { "addresses": all } })
+        };
+        let nonsense = "192.0.2.256/32".to_owned();
+        rig::patch(&stage.pools(), &stage.name, addresses(std::slice::from_ref(&nonsense))).await;
+        let said = stage.class_says(&stage.name, "False/PoolUnreadable").await;
+        assert!(said.contains(&nonsense), "{said}");
+        assert!(stage.cluster_event(&stage.name, "PoolRefused").await.contains(&nonsense));
+        stage.claim("second").await;
+        assert!(stage.event("second", "PoolRefused").await.contains(&nonsense));
+        stage.web("web", "web-ip").await;
+        stage.served("web", &[&ip]).await;
+        stage.delete_service("web").await;
+        stage.held(&ip).await;
+        stage.claim_is("second", ClaimPhase::Pending).await;
+        stage.assert_at_rest().await;
+        rig::patch(&stage.pools(), &stage.name, addresses(&[])).await;
+        stage.class_says(&stage.name, "True/Accepted").await;
+        stage.bound("second").await;
+        stage.assert_never_unheld(&ip).await;
+        stage.assert_at_rest().await;
+    });
+}
+
+/// §8: MetalLB has assigned an address to the placeholder of a claim, and then the class is refused, before the driver has
+/// seen either: the address is recorded all the same; the next claim gets none.
+#[test]
+fn c8_refused_while_a_placeholder_is_assigned() {
+    upheavals::on_own(async |rig| {
+        let stage = rig.stage("class-midway", 2).await;
+        let (driver, proxy) = (rig.process(Controller::Driver), rig.proxy(Controller::Driver).unwrap());
+        let frozen = driver.clone();
+        stage.class_says(&stage.name, "True/Accepted").await;
+        let made = |call: &Call| call.verb == Verb::Create && call.resource == "services";
+        proxy.add(Rule::when(made).times(1).after(move |_| {
+            let driver = frozen.clone();
+            async move { driver.pause().unwrap() }
+        }));
+        stage.claim("web-ip").await;
+        let ip = rig::eventually("the placeholder to have an address", async || {
+            for ip in &stage.v4 {
+                if !stage.holders(ip).await.is_empty() {
+                    return Some(ip.clone());
+                }
+            }
+            None
+        })
+        .await;
+        stage.class("class-midway-b", "Retain").await;
+        driver.resume().unwrap();
+        stage.class_says(&stage.name, "False/PoolNamedTwice").await;
+        assert_eq!(stage.bound("web-ip").await, ip);
+        stage.held(&ip).await;
+        stage.claim("second").await;
+        stage.event("second", "PoolRefused").await;
+        stage.assert_never_unheld(&ip).await;
+        stage.assert_at_rest().await;
+        stage.claim_is("second", ClaimPhase::Pending).await;
     });
 }
 
