@@ -1,20 +1,17 @@
 //! Two replicas of each controller: one leads, the other stands by; the leader dies, leaves or freezes amid its work.
 
-mod replicas;
+pub(crate) mod replicas;
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use api::address::HandoffMode;
 use devcluster::Controller;
-use devcluster::proxy::Rule;
 use serde_json::json;
-use tokio::sync::watch;
 
-use self::replicas::{Pair, pairs};
+use self::replicas::{Blow, Pair, moment, pairs, strike};
 use crate::rig::{self, Own, Rig, Setup, Stage};
 
 static OWN: Own = Own::new("leader");
-/// The leader is struck after so many writes: in the middle of a handoff, or of a binding.
-const STRUCK_AFTER: u64 = 2;
 /// A lease is taken when it was seen unchanged for its 15 seconds; the rest is for looking, and for a busy machine.
 const TAKEN_WITHIN: Duration = Duration::from_secs(20);
 /// A lease that was let go is taken at the next look.
@@ -108,49 +105,51 @@ fn c3_leader_frozen() {
         }
         flow.complete().await;
         for pair in &pairs {
-            let (old, before) = (pair.leader(), pair.leader().changes());
-            old.process().resume().unwrap();
-            let exit = tokio::time::timeout(FOLLOWED_WITHIN, old.process().wait()).await.unwrap().unwrap();
-            assert_eq!(exit.code, Some(1), "{}: {exit}", old.name());
-            assert_eq!(old.changes(), before, "{} wrote when it woke", old.name());
+            pair.the_frozen_one_ends().await;
         }
         flow.stage.assert_at_rest().await;
         flow.fixed.assert_at_rest().await;
     });
 }
 
-/// What is done to a leader.
-#[derive(Clone, Copy)]
-enum Blow {
-    Kill,
-    Stop,
-    Freeze,
-}
+/// §11, `--handoff=gap`: the leader is killed amid the gap before Service A has the address, and its follower is frozen amid that
+/// after A was deleted: the other completes each, Service B has the same IP, and the claim that waits for it never did.
+#[test]
+fn c11_gap_while_the_lease_moves() {
+    let driver_args = vec!["--handoff=gap".to_owned()];
+    rig::alone(Setup { controllers: false, driver_args, ..Setup::default() }, async |rig| {
+        rig.start(Controller::Core).await;
+        let mut pair = Pair::start(rig, Controller::Driver).await;
+        let stage = rig.stage("leader-gap", 1).await;
+        stage.claim("web-ip").await;
+        let ip = stage.bound("web-ip").await;
+        stage.held(&ip).await;
+        stage.wait_in_line().await;
+        stage.assert_at_rest().await;
 
-/// Strikes the leader once its writes have been answered so many times, before it hears the last answer.
-fn strike(pair: &Pair, blow: Blow) -> watch::Receiver<Option<Instant>> {
-    let (tell, struck) = watch::channel(None);
-    let (process, proxy) = (pair.leader().process().clone(), pair.leader().proxy());
-    let rule = Rule::write(STRUCK_AFTER).after(move |_| {
-        let (process, tell) = (process.clone(), tell.clone());
-        async move {
-            match blow {
-                Blow::Kill => process.kill().await,
-                // It ends only when it has heard the answer.
-                Blow::Stop => drop(tokio::spawn(async move { process.stop().await })),
-                Blow::Freeze => process.pause().unwrap(),
-            }
-            tell.send_replace(Some(Instant::now()));
-        }
+        pair.ready(rig).await;
+        let mut struck = strike(&pair, Blow::Kill);
+        stage.web("web-a", "web-ip").await;
+        pair.followed(rig, moment(&mut struck).await, TAKEN_WITHIN).await;
+        stage.served("web-a", &[&ip]).await;
+        stage.assert_at_rest().await;
+
+        pair.ready(rig).await;
+        let mut struck = strike(&pair, Blow::Freeze);
+        rig::delete(&stage.services(), "web-a").await;
+        pair.followed(rig, moment(&mut struck).await, TAKEN_WITHIN).await;
+        rig::gone(&stage.services(), "web-a").await;
+        stage.held(&ip).await;
+        pair.the_frozen_one_ends().await;
+
+        stage.web("web-b", "web-ip").await;
+        stage.served("web-b", &[&ip]).await;
+        let address = stage.ledger(&ip, "to be handed over", |_| true).await;
+        let handoff = address.status.unwrap_or_default().last_handoff.unwrap();
+        assert_eq!(handoff.mode, HandoffMode::Gap, "{handoff:?}");
+        stage.assert_nothing_stolen().await;
+        stage.assert_at_rest().await;
     });
-    proxy.begin_with([rule]);
-    struck
-}
-
-/// When the leader was struck.
-async fn moment(struck: &mut watch::Receiver<Option<Instant>>) -> Instant {
-    let seen = tokio::time::timeout(rig::WITHIN, struck.wait_for(Option::is_some)).await;
-    seen.unwrap().unwrap().unwrap()
 }
 
 /// Work for both: a handoff for the driver; for the core the binding of a static address that is kept for a claim.
