@@ -154,6 +154,51 @@ fn c4_pin_edited_to_a_free_address() {
     });
 }
 
+/// C4: the same while a thief waits for the address: MetalLB may give it to the thief before anybody can act. Then it is told
+/// who has it, the pin is back, and so is the address as soon as the thief lets go.
+#[test]
+fn c4_pin_edited_while_a_thief_waits() {
+    rig::run(async |rig| {
+        let stage = rig.stage("edited-contended", 2).await;
+        stage.claim("web-ip").await;
+        let ip = stage.bound("web-ip").await;
+        let free = stage.v4.iter().find(|other| **other != ip).unwrap().clone();
+        stage.web("web", "web-ip").await;
+        stage.served("web", &[&ip]).await;
+        stage.thief_service(rig::load_balancer("grab", json!({ metallb::PIN: ip }))).await;
+        stage.event_in(&stage.thief, "grab", "AllocationFailed").await;
+        stage.annotate("web", json!({ metallb::PIN: free })).await;
+        stage.event("web", "PinOverwritten").await;
+        let thief = format!("{}/grab", stage.thief);
+        let stolen =
+            rig::eventually("the Service to have its address, or the thief to be named", async || {
+                let web = stage.services().get("web").await.unwrap();
+                if web.annotations().get(metallb::PIN) != Some(&ip) {
+                    return None;
+                }
+                let address = stage.addresses().get(&rig::address_name(&ip)).await.unwrap();
+                let conflict = api::conditions::find(rig::address_conditions(&address), "Conflict");
+                let named =
+                    conflict.is_some_and(|said| said.status == "True" && said.message.contains(&thief));
+                if ingress(&web) == BTreeSet::from([ip.clone()]) {
+                    Some(false)
+                } else {
+                    named.then_some(true)
+                }
+            })
+            .await;
+        println!("stolen: {stolen}");
+        stage.clear_thieves().await;
+        stage.served("web", &[&ip]).await;
+        stage.address_is(&ip, api::address::AddressPhase::Bound).await;
+        let claims = stage.own_addresses().await;
+        assert!(claims.iter().all(|address| address.spec.address == ip), "{free} was never reserved");
+        stage.delete_service("web").await;
+        stage.held(&ip).await;
+        stage.assert_at_rest().await;
+    });
+}
+
 /// G1: two Services of one claim under the tenant's own key: the first is associated, contended, its key respected; the
 /// second is refused and told the way out, and follows when the first lets go. Our key is gone, theirs stays.
 #[test]

@@ -54,13 +54,64 @@ async fn metallb_anew(rig: &Rig, stage: &Stage) {
     has(stage, "canary", free).await;
 }
 
+/// Waits until the driver has put back what was taken off every Service and address.
+async fn taken_up(stage: &Stage) {
+    let all: Api<Service> = Api::all(stage.client());
+    rig::eventually("all marks and finalizers to be back", async || {
+        let services = all.list(&ListParams::default()).await.unwrap().items;
+        let mut named =
+            services.iter().filter(|service| service.annotations().contains_key(api::wellknown::CLAIM));
+        let marked = |service: &Service| {
+            service.annotations().contains_key(driver::PINNED)
+                && service.finalizers().iter().any(|name| name == driver::HANDOFF)
+        };
+        let addresses = stage.addresses().list(&ListParams::default()).await.unwrap().items;
+        let kept =
+            |address: &api::IPAddress| address.finalizers().iter().any(|name| name == driver::TEARDOWN);
+        (named.all(marked) && addresses.iter().all(kept)).then_some(())
+    })
+    .await;
+    stage.assert_at_rest().await;
+}
+
+/// Every address and claim in its version, and who has each IP.
+async fn book(stage: &Stage) -> Vec<String> {
+    let mut lines = Vec::new();
+    for address in stage.addresses().list(&ListParams::default()).await.unwrap() {
+        let (ip, phase) = (&address.spec.address, address.phase());
+        let holders = stage.holders(ip).await;
+        let identity = (address.uid(), address.resource_version());
+        lines.push(format!("{ip} {phase:?} {identity:?} {:?} {holders:?}", address.associated_to()));
+    }
+    for claim in stage.claims().list(&ListParams::default()).await.unwrap() {
+        lines.push(format!("{} {:?} {:?}", claim.name_any(), claim.uid(), claim.resource_version()));
+    }
+    lines
+}
+
+/// E6: the core's chart goes as well, and comes back: nothing of the ledger and of the claims is touched, and nobody's IP.
+async fn core_again(rig: &Rig, stage: &Stage) {
+    let before = book(stage).await;
+    rig.process(Controller::Core).stop().await;
+    rig.cluster
+        .helm(&["uninstall", "address-controller", "--namespace", Controller::Core.namespace()])
+        .await
+        .unwrap();
+    assert_eq!(book(stage).await, before);
+    rig.cluster.install_chart(Controller::Core, &[]).await.unwrap();
+    rig.start_as(Controller::Core, "core-again").await;
+    stage.assert_at_rest().await;
+    assert_eq!(book(stage).await, before);
+}
+
 async fn driver_again(rig: &Rig) {
     rig.cluster.install_chart(Controller::Driver, &[]).await.unwrap();
     rig.start_as(Controller::Driver, "driver-again").await;
 }
 
 /// §11: a driver that runs is not released behind its back; stopped, everything is; Services keep their IPs over a restart
-/// of MetalLB, and go at once when they are deleted; installed again, the driver takes up every address where it was.
+/// of MetalLB, and go at once when they are deleted; installed again, the driver takes up every address where it was. E6: the
+/// core goes and comes back meanwhile, and bound, held, associated and released addresses are as they were.
 #[test]
 fn c11_release_then_uninstall_then_reinstall() {
     rig::alone(Setup::default(), async |rig| {
@@ -96,6 +147,11 @@ fn c11_release_then_uninstall_then_reinstall() {
         let dry = rig.errand(&["release", "--all", "--dry-run"]).await;
         assert!(dry.lines().iter().any(|line| line.contains("the driver runs")), "{dry:?}");
 
+        // By force it is done all the same, and done again by the driver: nobody loses an address.
+        let forced = rig.errand(&["release", "--all", "--force"]).await;
+        assert!(forced.lines.iter().any(|line| line.contains("Service tenant/web: remove")), "{forced:?}");
+        taken_up(&stage).await;
+
         rig.process(Controller::Driver).stop().await;
         let before = stage.services().get("web").await.unwrap();
         let dry = rig.errand(&["release", "--all", "--dry-run"]).await;
@@ -114,6 +170,8 @@ fn c11_release_then_uninstall_then_reinstall() {
         assert_eq!(again.lines().last().unwrap(), &"nothing to do");
         assert_free(&stage).await;
         rig.cluster.helm(&["uninstall", "metallb-iad", "--namespace", "metallb-iad-system"]).await.unwrap();
+
+        core_again(rig, &stage).await;
 
         // Without the driver: nothing waits for anybody, and the pin keeps the IP over a restart.
         rig::delete(&stage.services(), "gone").await;
