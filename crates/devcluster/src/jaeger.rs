@@ -1,10 +1,14 @@
 //! Jaeger, which takes traces by OTLP and answers questions about them.
 
+use std::collections::BTreeSet;
+use std::time::{SystemTime, UNIX_EPOCH};
+
 use serde_json::{Value, json};
 
 use crate::cluster::Cluster;
 use crate::components::Component;
 use crate::process::Process;
+use crate::prometheus::encoded;
 use crate::{ControllerSpec, Error, Result, binaries, ports, probe};
 
 /// The name of its part.
@@ -48,9 +52,29 @@ impl Cluster {
 }
 
 impl Jaeger {
-    /// Where a trace can be looked at, as far as this Jaeger has pages: built from Go modules it has only its API.
+    /// Where the spans of a trace are, as JSON.
     pub fn url(&self, trace: &str) -> String {
         format!("{}/api/traces/{trace}?prettyPrint=true", self.query)
+    }
+
+    /// The page of a trace. A Jaeger that was built from Go modules says there that it was built without its pages.
+    pub fn page(&self, trace: &str) -> String {
+        format!("{}/trace/{trace}", self.query)
+    }
+
+    /// The ids of the traces in which a service has a span with this tag, of the last hour.
+    ///
+    /// # Errors
+    /// When its address cannot be asked.
+    pub async fn traces(&self, service: &str, (tag, value): (&str, &str)) -> Result<BTreeSet<String>> {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+        let (start, end) = ((now - 3600) * 1_000_000, (now + 60) * 1_000_000);
+        let tags = encoded(&json!({ tag: value }).to_string());
+        let query = format!("service={service}&tags={tags}&start={start}&end={end}&limit=1000");
+        let text = probe::get(&format!("{}/api/traces?{query}", self.query)).await?.unwrap_or_default();
+        let answer: Value = serde_json::from_str(&text).unwrap_or_default();
+        let found = answer["data"].as_array().into_iter().flatten();
+        Ok(found.filter_map(|trace| trace["traceID"].as_str().map(str::to_owned)).collect())
     }
 
     /// The spans of a trace, each with `processID` replaced by its `process`; none while nothing of it has come.

@@ -189,7 +189,7 @@ fn configuration(targets: &[Target], rules: &[PathBuf]) -> Value {
 }
 
 /// Every byte as it may stand in a query.
-fn encoded(text: &str) -> String {
+pub(crate) fn encoded(text: &str) -> String {
     use std::fmt::Write as _;
     text.bytes().fold(String::new(), |mut encoded, byte| {
         // Writing to a String cannot fail.

@@ -54,7 +54,7 @@ pub use self::own::Own;
 pub use self::setup::{Pace, Setup, Traces};
 pub use self::stage::Stage;
 pub use self::wait::{WITHIN, eventually, gone, gone_within, until, until_within};
-pub use self::web::{fetch, fetch_securely};
+pub use self::web::{fetch, fetch_securely, json_at};
 
 /// A client works only as long as the runtime it was made in, so the tests share that too.
 static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Runtime::new().unwrap());

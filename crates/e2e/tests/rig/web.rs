@@ -2,6 +2,7 @@
 
 use kube::Client;
 use kube::api::GetParams;
+use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -28,4 +29,12 @@ pub async fn fetch_securely(address: &str, path: &str, token: Option<&str>) -> R
         Err(kube::Error::Api(status)) => Err(status.code),
         Err(error) => panic!("https://{address}/{path}: {error}"),
     }
+}
+
+/// The JSON at an address of plain HTTP.
+pub async fn json_at(url: &str) -> Value {
+    let (host, path) = url.strip_prefix("http://").and_then(|rest| rest.split_once('/')).unwrap();
+    let client = Client::try_from(kube::Config::new(format!("http://{host}").parse().unwrap())).unwrap();
+    let request = http::Request::get(format!("/{path}")).body(Vec::new()).unwrap();
+    serde_json::from_str(&client.request_text(request).await.unwrap()).unwrap()
 }
