@@ -7,7 +7,7 @@ use devcluster::{Controller, Prometheus, Target, workspace};
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
-use crate::rig::{self, Rig};
+use crate::rig::{self, Rig, Stage};
 
 static PROMETHEUS: OnceCell<Prometheus> = OnceCell::const_new();
 const BOTH: [Controller; 2] = [Controller::Core, Controller::Driver];
@@ -128,6 +128,7 @@ fn c14_the_flagship_flow_in_numbers() {
             exemplar(prometheus, &unheld.replace("_count", "_bucket"), HANDOFF_TRACE).await;
         }
         is(prometheus, r#"ipam_pool_addresses_unheld{pool="metered",family="IPv4"}"#, 0).await;
+        a_gap_is_told(prometheus, &stage, &ip).await;
         for lease in BOTH.map(Controller::name) {
             let leads = format!(r#"leader_election_master_status{{name="{lease}",job="{lease}"}}"#);
             is(prometheus, &leads, 1).await;
@@ -148,9 +149,100 @@ fn c14_the_flagship_flow_in_numbers() {
             assert_eq!(jobs, [job.name().to_owned()].into(), "{metric}");
         }
         every_panel_has_an_answer(prometheus).await;
+        every_metric_is_there(prometheus).await;
         every_alert_is_understood(prometheus).await;
         stage.assert_at_rest().await;
     });
+}
+
+/// A Service that is turned into a `ClusterIP` leaves its address with nobody until the hold has it: that is measured, and
+/// the alert of the chart fires.
+async fn a_gap_is_told(prometheus: &Prometheus, stage: &Stage, ip: &str) {
+    stage.web("web-2", "web-ip").await;
+    stage.served("web-2", &[ip]).await;
+    rig::patch(&stage.services(), "web-2", json!({ "spec": { "type": "ClusterIP" } })).await;
+    let address = stage.held(ip).await;
+    let handoff = address.status.unwrap().last_handoff.unwrap();
+    assert!(handoff.unheld_milliseconds > Some(0), "{handoff:?}");
+    let gaps = r#"{direction="Disassociate",mode="Gap"}"#;
+    for series in ["ipam_handoff_unheld_seconds_count", "ipam_handoff_unheld_seconds_sum"] {
+        becomes(prometheus, &format!("{series}{gaps}"), "more than 0", |value| value > 0.0).await;
+    }
+    let fires = r#"ALERTS{alertname="IPAMHandoffUnheld",direction="Disassociate",alertstate="firing"}"#;
+    is(prometheus, fires, 1).await;
+    rig::delete(&stage.services(), "web-2").await;
+}
+
+/// What has no series while all is well, and why. That it would be there is seen in the source text.
+const ABSENT_AT_REST: &[(&str, &str)] = &[
+    ("ipam_claim_oldest_pending_timestamp_seconds", "no claim waits"),
+    ("ipam_handoff_oldest_start_timestamp_seconds", "no handoff is under way"),
+    ("leader_election_takeover_timestamp_seconds", "nobody took a lease that was not given"),
+    ("controller_runtime_reconcile_errors_total", "no pass has failed"),
+    ("workqueue_retries_total", "nothing had to be tried again"),
+];
+
+/// Every metric that an alert asks for, and every one that docs/operations.md tells of, is told by a process.
+async fn every_metric_is_there(prometheus: &Prometheus) {
+    let mut names = metrics_of_the_table();
+    assert!(names.len() > 20, "{names:?}");
+    names.extend(metrics_of_the_alerts(prometheus).await);
+    let source = source_text();
+    for name in names {
+        let family = ["_bucket", "_count", "_sum", "_total"].iter().find_map(|end| name.strip_suffix(end));
+        let family = family.unwrap_or(&name);
+        let mut known = false;
+        for asked in [name.as_str(), family] {
+            let answer: Value = prometheus.ask(&format!("metadata?metric={asked}")).await.unwrap();
+            known |= answer.get(asked).is_some();
+        }
+        let absent = ABSENT_AT_REST.iter().any(|(absent, _)| *absent == name);
+        assert!(known || absent, "no process tells {name}");
+        assert!(known || source.contains(&format!("\"{family}\"")), "no process ever tells {name}");
+    }
+}
+
+/// The names in the first column of the table in docs/operations.md.
+fn metrics_of_the_table() -> BTreeSet<String> {
+    let page = std::fs::read_to_string(workspace().join("docs/operations.md")).unwrap();
+    let rows = page.lines().skip_while(|line| !line.starts_with("| metric |")).skip(2);
+    let cells = rows.take_while(|line| line.starts_with('|')).filter_map(|line| line.split('|').nth(1));
+    let names = cells.flat_map(|cell| cell.split('`').skip(1).step_by(2));
+    names.map(|name| name.split('{').next().unwrap().to_owned()).collect()
+}
+
+async fn metrics_of_the_alerts(prometheus: &Prometheus) -> BTreeSet<String> {
+    let answer: Value = prometheus.ask("rules").await.unwrap();
+    let groups = answer["groups"].as_array().unwrap();
+    let rules = groups.iter().flat_map(|group| group["rules"].as_array().unwrap());
+    let queries: Vec<_> = rules.map(|rule| rule["query"].as_str().unwrap().to_owned()).collect();
+    let words =
+        queries.iter().flat_map(|query| query.split(|c: char| !c.is_ascii_alphanumeric() && c != '_'));
+    let ours = |word: &&str| word.starts_with("ipam_") || word.starts_with("leader_election_");
+    let names: BTreeSet<_> = words.filter(ours).map(str::to_owned).collect();
+    // Every rule is about something.
+    for query in &queries {
+        assert!(names.iter().any(|name| query.contains(name.as_str())), "{query}");
+    }
+    names
+}
+
+/// Of all that tells metrics.
+fn source_text() -> String {
+    let mut folders: Vec<_> =
+        ["runtime", "binder", "metallb"].map(|name| workspace().join("crates").join(name).join("src")).into();
+    let mut text = String::new();
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                text += &std::fs::read_to_string(path).unwrap();
+            }
+        }
+    }
+    text
 }
 
 async fn every_panel_has_an_answer(prometheus: &Prometheus) {
