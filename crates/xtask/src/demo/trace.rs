@@ -31,7 +31,7 @@ pub(super) async fn show(jaeger: &Jaeger, trace: &str) -> Result<()> {
         tokio::time::sleep(EVERY).await;
     };
     spans.sort_by_key(|span| (!is_root(span), span["startTime"].as_i64(), span["duration"].as_i64()));
-    println!("     trace: {}", jaeger.url(trace));
+    println!("     trace: {}\n            {} (as JSON)", jaeger.page(trace), jaeger.url(trace));
     let begun = spans.first().and_then(|root| root["startTime"].as_i64()).unwrap_or_default();
     let milliseconds = |micros: i64| format!("{}.{} ms", micros / 1000, micros.rem_euclid(1000) / 100);
     for span in &spans {

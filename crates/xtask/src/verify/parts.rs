@@ -65,7 +65,12 @@ pub const PARTS: &[Part] = &[
         needs: NIX,
         run: nix::run,
     },
-    Part { name: "demo", about: "the walk through the README", needs: &[Tool::Go], run: demo },
+    Part {
+        name: "demo",
+        about: "the walk through the README, with the trace of each handoff",
+        needs: &[Tool::Go],
+        run: demo,
+    },
 ];
 
 fn fmt() -> anyhow::Result<()> {
@@ -104,7 +109,7 @@ fn charts() -> anyhow::Result<()> {
 }
 
 fn demo() -> anyhow::Result<()> {
-    run_self(&["demo", "--exit"])
+    run_self(&["demo", "--exit", "--trace"])
 }
 
 /// Runs tests, all of them. One test binary is picked by its name out of the whole workspace and not by its package:
