@@ -1,6 +1,8 @@
 //! An address with a client at it, two workloads of its claim's owner, and a thief who never stops trying.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use api::wellknown::{CLAIM, metallb};
@@ -18,6 +20,8 @@ use crate::rig::{self, BROKEN, Stage, load_balancer};
 pub const CLAIM_NAME: &str = "web-ip";
 /// How often the thief tries anew.
 const TRIES_EVERY: Duration = Duration::from_millis(100);
+/// A thief who has tried less often than this was none.
+const TRIES: usize = 10;
 
 /// Traffic to a claimed address that Service `v1` has, with `v2` ready to be made.
 pub struct Flow {
@@ -26,6 +30,8 @@ pub struct Flow {
     shape: Value,
     traffic: Traffic,
     thief: JoinHandle<()>,
+    /// How many Services the thief has made.
+    tries: Arc<AtomicUsize>,
     _workloads: [Workload; 3],
 }
 
@@ -50,9 +56,10 @@ impl Flow {
             // Whatever the thief gets leads here: also the Services that wait.
             cluster.run_workload(&stage.thief, "thief", &["grab", "grab-0", "lurk"]).await.unwrap(),
         ];
-        let thief = tokio::spawn(try_and_try(stage.thief_services(), ip.clone()));
+        let tries = Arc::<AtomicUsize>::default();
+        let thief = tokio::spawn(try_and_try(stage.thief_services(), ip.clone(), Arc::clone(&tries)));
         let traffic = Traffic::start(&plane.network, ip.parse().unwrap()).unwrap();
-        let flow = Self { stage, ip, shape, traffic, thief, _workloads: workloads };
+        let flow = Self { stage, ip, shape, traffic, thief, tries, _workloads: workloads };
         flow.make("v1", Some(CLAIM_NAME)).await;
         flow.answered_by("v1").await;
         flow
@@ -84,6 +91,9 @@ impl Flow {
         let report = self.traffic.stop().await.unwrap().since_the_first_answer();
         println!("{}: {report}", self.stage.name);
         self.thief.abort();
+        let tries = self.tries.load(Ordering::Relaxed);
+        println!("{}: the thief made {tries} Services", self.stage.name);
+        assert!(tries > TRIES, "the thief made {tries} Services only");
         let own = format!("{}/", self.stage.name);
         let answered: BTreeSet<_> = report.answers().into_keys().map(str::to_owned).collect();
         let foreign = answered.iter().find(|name| !name.starts_with(&own));
@@ -97,14 +107,16 @@ impl Flow {
 
 /// A thief who makes a Service pinned to the address, sees that it gets nothing, takes it away and tries again: in turn at the
 /// tenant's port and beside it.
-async fn try_and_try(services: Api<Service>, ip: String) {
+async fn try_and_try(services: Api<Service>, ip: String, tries: Arc<AtomicUsize>) {
     let mut ticks = tokio::time::interval(TRIES_EVERY);
     for try_number in 0.. {
         let mut service = load_balancer("grab", json!({ metallb::PIN: ip }));
         service["spec"]["ports"] = json!([{ "port": 80 + try_number % 2, "targetPort": 80 }]);
         let service: Service = serde_json::from_value(service).unwrap();
         // The API server may be away; the one before may still be there.
-        let _ = services.create(&PostParams::default(), &service).await;
+        if services.create(&PostParams::default(), &service).await.is_ok() {
+            tries.fetch_add(1, Ordering::Relaxed);
+        }
         ticks.tick().await;
         let _ = services.delete(&service.name_any(), &DeleteParams::default()).await;
     }

@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, bail};
 use devcluster::cargo_command;
 
-use crate::tools::is_root;
+use crate::tools::{self, is_root};
 use crate::workspace;
 
 /// More than these are not bad luck.
@@ -33,9 +33,11 @@ pub fn browser() -> anyhow::Result<()> {
     run_binary(BROWSER, &[])
 }
 
-/// Runs those of packets, which take turns by themselves, and shows what the client saw.
+/// Runs those of packets, which take turns by themselves, and shows what the client saw; then the demo of the same.
 pub fn dataplane() -> anyhow::Result<()> {
-    run_binary(DATAPLANE, &["--show-output"])
+    run_binary(DATAPLANE, &["--show-output"])?;
+    let mut demo = DATAPLANE.cargo();
+    tools::run(demo.args(["run", "--quiet", "--package", "xtask", "--", "demo", "--traffic"]))
 }
 
 const E2E: Binary = Binary { name: "e2e", makes_networks: false };

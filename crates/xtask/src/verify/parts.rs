@@ -49,7 +49,7 @@ pub const PARTS: &[Part] = &[
     },
     Part {
         name: "dataplane",
-        about: "what a client sees of an address across handoffs, with packets",
+        about: "what a client sees of an address across handoffs, with packets, and the demo of it",
         needs: NETWORK,
         run: e2e::dataplane,
     },
