@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::hash::Hash;
+use std::time::Duration;
 
 use crate::{Change, Gauge, Plan, Timer, Timing};
 
@@ -12,6 +13,14 @@ pub struct Moment {
     pub now: jiff::Timestamp,
     /// 128 fresh random bits.
     pub entropy: u128,
+}
+
+impl Moment {
+    /// How much is left of a time that began then; nothing if it is over.
+    pub fn left_of(&self, time: Duration, since: jiff::Timestamp) -> Option<Duration> {
+        let passed = Duration::try_from(self.now.duration_since(since)).unwrap_or_default();
+        time.checked_sub(passed).filter(|left| !left.is_zero())
+    }
 }
 
 /// A controller's brain: an index, and decisions over it.

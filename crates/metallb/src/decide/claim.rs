@@ -117,7 +117,7 @@ fn withdraw_unwanted(
         };
         let unbacked = index.address_held_by(&service).is_none() && index.is_placeholder(&service);
         if unbacked && !is_all_that_is_left(claim, &service) {
-            let late = |name: &AddressName| index.may_be_recorded(name, moment.now);
+            let late = |name: &AddressName| index.may_be_recorded(name, moment);
             match service.held_address().as_ref().and_then(late) {
                 Some(wait) => plan.retry(wait),
                 None => withdraw(index, &service, plan),
@@ -164,12 +164,11 @@ fn allocate(
         }
     };
     if let Some(attempt) = index.attempt(&key, family) {
-        let passed = Duration::try_from(moment.now.duration_since(attempt.at)).unwrap_or_default();
         let pause = BACKOFF.0.saturating_mul(1 << attempt.count.min(9)).min(BACKOFF.1);
         let message = exhausted(&pool_name, family, Some(&attempt.message));
         plan.standing.push(Event::warning(&object, "PoolExhausted", "Reserve", message));
-        if passed < pause {
-            plan.retry(pause.saturating_sub(passed));
+        if let Some(left) = moment.left_of(pause, attempt.at) {
+            plan.retry(left);
             return false;
         }
     }
@@ -284,7 +283,7 @@ fn record(
         }});
         plan.push(Action::patch(Target::of(&Object::Service(Arc::clone(service))), body));
     }
-    index.note_record(name.clone(), moment.now);
+    index.note_record(name.clone(), moment);
     let operation = trace::reservation(index, claim);
     let context = operation.map(|ours| (TRACEPARENT.to_owned(), ours.context.to_string()));
     plan.push(Action::create(IPAddress {

@@ -147,12 +147,11 @@ fn is_known(
     if index.failure_after(successor, before).is_some() {
         return true;
     }
-    let passed = since.map(|since| moment.now.duration_since(since));
-    let passed = passed.and_then(|passed| Duration::try_from(passed).ok()).unwrap_or_default();
-    if passed < PATIENCE {
-        plan.retry(PATIENCE.saturating_sub(passed));
+    let left = since.map_or(Some(PATIENCE), |since| moment.left_of(PATIENCE, since));
+    if let Some(left) = left {
+        plan.retry(left);
     }
-    passed >= PATIENCE
+    left.is_none()
 }
 
 /// The way back: the placeholder waits before the Service lets go.

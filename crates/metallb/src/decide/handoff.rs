@@ -229,21 +229,17 @@ fn tell_unserved(
         if is_under_way(address) {
             let since = gap::is_open(address).then(|| gap::begun(address)).flatten();
             let Some(since) = since else { continue };
-            let passed = Duration::try_from(moment.now.duration_since(since)).unwrap_or_default();
-            if passed < LONG {
-                plan.retry(LONG.saturating_sub(passed));
+            if let Some(left) = moment.left_of(LONG, since) {
+                plan.retry(left);
                 continue;
             }
         }
         // A status that flaps is no news at each flip.
         let told = address.status.as_ref().and_then(|status| find(&status.conditions, types::ASSOCIATED));
-        if let Some(told) = told.filter(|told| told.status == "True") {
-            let passed = Duration::try_from(moment.now.duration_since(told.last_transition_time.0));
-            let passed = passed.unwrap_or_default();
-            if passed < STEADY {
-                plan.retry(STEADY.saturating_sub(passed));
-                continue;
-            }
+        let told = told.filter(|told| told.status == "True");
+        if let Some(left) = told.and_then(|told| moment.left_of(STEADY, told.last_transition_time.0)) {
+            plan.retry(left);
+            continue;
         }
         let failure = index.failure_after(service, settled(address));
         let (reason, words) = failure.map_or_else(

@@ -138,7 +138,7 @@ fn elect(
 ) -> Option<(Arc<Service>, Vec<Arc<IPAddress>>)> {
     let key = unit.key.as_ref()?;
     let addresses = bound(unit);
-    let mut services = index.candidates_of_claim(key, &super::marks::ips(&addresses));
+    let mut services = index.candidates_of_claim(key, &marks::ips(&addresses));
     services.retain(|service| !index.is_placeholder(service));
     // One that has the addresses already goes first: nothing need move.
     let has_none = |service: &Service| {
@@ -251,11 +251,8 @@ fn refuse(object: &Object, name: &ServiceKey, addresses: &[Arc<IPAddress>], word
 
 /// A Service whose claim so many older ones name that nobody looks at it is told so, once.
 pub(super) fn crowded_out(index: &Index, key: &ServiceKey, plan: &mut Plan) {
-    let service = index.services.get(key).filter(|service| index.is_crowded_out(service));
-    let Some((service, claim)) = service.and_then(|service| Some((Arc::clone(&service), service.claim()?)))
-    else {
-        return;
-    };
+    let Some(service) = index.services.get(key) else { return };
+    let Some(claim) = index.crowded_out_of(&service) else { return };
     let note = format!(
         "{CROWD} older Services name claim {}, and no more of them are looked at; one claim serves one Service: take the \
          annotation {} off those that are not to have it",

@@ -95,16 +95,16 @@ impl Index {
         services.filter(|service| service.claim().as_ref() == Some(claim)).collect()
     }
 
-    /// Whether more Services name the claim of this one than are looked at.
-    pub fn is_in_a_crowd(&self, service: &Service) -> bool {
-        service.claim().is_some_and(|claim| self.services_by_claim.count(&claim) > CROWD)
+    /// Whether more Services name the claim than are looked at.
+    pub fn is_in_a_crowd(&self, claim: &ClaimKey) -> bool {
+        self.services_by_claim.count(claim) > CROWD
     }
 
-    /// Whether so many older Services name the claim of this one that it is not looked at.
-    pub fn is_crowded_out(&self, service: &Service) -> bool {
-        let Some(claim) = service.claim().filter(|_| self.is_in_a_crowd(service)) else { return false };
-        let key = View::key(service);
-        !self.services_by_claim.get(&claim).take(CROWD).any(|(_, other)| *other == key)
+    /// The claim of this Service, if so many older ones name it that this one is not looked at.
+    pub fn crowded_out_of(&self, service: &Service) -> Option<ClaimKey> {
+        let (claim, key) = (service.claim()?, View::key(service));
+        let mut oldest = self.services_by_claim.get(&claim).take(CROWD);
+        (!oldest.any(|(_, other)| *other == key)).then_some(claim)
     }
 
     /// The Services whose status shows this IP.

@@ -234,7 +234,9 @@ impl Index {
     /// The keys that a Service matters to.
     pub(super) fn keys_of_service(&self, service: &Service) -> Vec<Key> {
         let key = View::key(service);
-        let mut keys: Vec<Key> = service.claim().map(Key::Claim).into_iter().collect();
+        let claim = service.claim();
+        let in_a_crowd = claim.as_ref().is_some_and(|claim| self.is_in_a_crowd(claim));
+        let mut keys: Vec<Key> = claim.map(Key::Claim).into_iter().collect();
         let associated = self.addresses_by_service.get(&key).filter_map(|name| self.addresses.get(name));
         keys.extend(associated.map(|address| Self::unit(&address)));
         let ips = service.ingress().into_iter().chain(service.external_ips());
@@ -258,7 +260,7 @@ impl Index {
             self.config.inventory && service.ingress().iter().any(|ip| self.class_of_ip(*ip).is_some());
         let may_get_claim = self.config.auto_claim && self.unclaimed.contains(&key);
         let misspelt = unknown_annotations(service).next().is_some();
-        if marked || observed || may_get_claim || misspelt || self.is_in_a_crowd(service) {
+        if marked || observed || may_get_claim || misspelt || in_a_crowd {
             keys.push(Key::Service(key));
         }
         keys

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use api::{AddressName, ClaimKey, Family, IPAddressClaim, Ip, ServiceKey};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use plan::Moment;
 
 use super::secondary::Dirty;
 use super::{Attempt, Index};
@@ -180,26 +181,20 @@ impl Index {
     }
 
     /// An address is about to be recorded. Those whose calls are over are forgotten: what became of them is known.
-    pub fn note_record(&mut self, name: AddressName, at: jiff::Timestamp) {
-        self.records.retain(|_, sent| left_of(*sent, at).is_some());
-        self.records.insert(name, at);
+    pub fn note_record(&mut self, name: AddressName, moment: &Moment) {
+        self.records.retain(|_, sent| moment.left_of(LATE, *sent).is_some());
+        self.records.insert(name, moment.now);
     }
 
     /// How long the call that records it may still be carried out, whatever its sender was told.
-    pub fn may_be_recorded(&self, name: &AddressName, now: jiff::Timestamp) -> Option<Duration> {
-        self.records.get(name).and_then(|sent| left_of(*sent, now))
+    pub fn may_be_recorded(&self, name: &AddressName, moment: &Moment) -> Option<Duration> {
+        self.records.get(name).and_then(|sent| moment.left_of(LATE, *sent))
     }
 
     /// The reservation succeeded.
     pub fn forget_attempt(&mut self, claim: &ClaimKey, family: Family) {
         self.attempts.remove(&(claim.clone(), family));
     }
-}
-
-/// How much is left of the time within which a call sent then may still be carried out.
-fn left_of(sent: jiff::Timestamp, now: jiff::Timestamp) -> Option<Duration> {
-    let passed = Duration::try_from(now.duration_since(sent)).unwrap_or_default();
-    LATE.checked_sub(passed).filter(|left| !left.is_zero())
 }
 
 /// The class a claim was resolved to, or names.

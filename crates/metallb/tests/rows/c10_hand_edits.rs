@@ -87,6 +87,17 @@ fn hold_relabelled_by_hand(#[case] body: Value, #[values(false, true)] rearmed: 
     );
 }
 
+/// The address is held, there is a second pool, and somebody is about to free the address from outside.
+pub fn beside_another_pool(setup: Setup) -> impl Fn(Pace) -> World {
+    move |pace| {
+        let mut world = setup.world(pace);
+        world.create(pool("other", json!({ "addresses": ["198.51.100.0/30"], "autoAssign": false })));
+        world.settle();
+        world.law.gap = true;
+        world
+    }
+}
+
 /// Edits by which MetalLB takes the IP away: put right, it is held as before.
 #[rstest]
 #[case::c10_50_node_port(json!({ "spec": { "type": "NodePort" } }))]
@@ -102,14 +113,7 @@ fn hold_relabelled_by_hand(#[case] body: Value, #[values(false, true)] rearmed: 
 }))]
 fn hold_taken_apart_by_hand(#[case] body: Value) {
     crash::from(
-        |pace| {
-            let mut world = Setup::roomy().world(pace);
-            let ranges = json!({ "addresses": ["198.51.100.0/30"], "autoAssign": false });
-            world.create(pool("other", ranges));
-            world.settle();
-            world.law.gap = true;
-            world
-        },
+        beside_another_pool(Setup::roomy()),
         |world| edit_hold(world, body.clone()),
         |world| assert_plain(world, IP),
     );

@@ -7,7 +7,8 @@ use rstest::rstest;
 use serde_json::json;
 
 use crate::world::build::{
-    HOME, IP, Setup, address_ref, home_ref, pool, pool_ref, service_in, service_ref, static_address, web,
+    HOME, IP, Setup, address_ref, home_ref, pool, pool_ref, service_in, service_ref, static_address,
+    thief_ref, web,
 };
 use crate::world::look::condition;
 use crate::world::{Pace, World, crash};
@@ -63,7 +64,7 @@ fn c10_03_placeholder_deleted_by_hand_while_contended_names_the_thief() {
     assert_eq!(held, Some(("False".into(), "HeldByOther".into())), "{}", world.last_words(40));
     // Nobody of ours has taken it, and the hold waits for it by name.
     world.hold(IP);
-    world.delete(&Ref::service(&api::ServiceKey::new("tenant-b", "a-thief")));
+    world.delete(&thief_ref());
     world.settle();
     world.assert_held(IP);
 }

@@ -4,24 +4,19 @@
 
 use api::address::AddressPhase;
 use api::wellknown::{CLAIM, metallb as names};
-use api::{ClaimKey, ServiceKey};
 use kube::ResourceExt;
-use plan::{Object, Ref};
 use rstest::rstest;
 use serde_json::{Value, json};
 
+use super::c10_hand_edits::beside_another_pool;
 use super::c11_gap::gap;
 use super::c11_reverse::associated;
-use crate::world::build::{IP, Setup, address_ref, home_ref, key, pool, pool_ref, service_ref, web};
+use crate::world::build::{IP, Setup, address_ref, home_ref, key, pool_ref, service_ref, thief_ref, web};
 use crate::world::look::condition;
 use crate::world::{Pace, World, crash};
 
 const NAME: &str = "ip-192-0-2-0";
 const THIEF: &str = "tenant-b/a-thief";
-
-fn thief_ref() -> Ref {
-    Ref::service(&ServiceKey::new("tenant-b", "a-thief"))
-}
 
 fn patched(body: Value) -> impl Fn(&mut World) {
     move |world| world.patch(&service_ref("web"), body.clone())
@@ -71,9 +66,7 @@ fn he_goes(world: &mut World) {
 
 /// Nobody of ours took what was free for a moment.
 fn assert_late_waits(world: &World) {
-    let late = Ref::claim(&ClaimKey::new("tenant-b", "late"));
-    let Some(Object::Claim(late)) = world.server.get(&late) else { panic!() };
-    assert_eq!(late.phase(), api::claim::ClaimPhase::Pending, "{}", world.last_words(60));
+    world.assert_late_waits();
     assert_eq!(world.addresses().len(), 1);
 }
 
@@ -96,14 +89,7 @@ fn assert_late_waits(world: &World) {
 }))]
 fn c10_hold_edited_by_hand_while_contended(#[case] body: Value) {
     crash::freely(
-        |pace| {
-            let mut world = Setup::default().world(pace);
-            let ranges = json!({ "addresses": ["198.51.100.0/30"], "autoAssign": false });
-            world.create(pool("other", ranges));
-            world.settle();
-            world.law.gap = true;
-            world
-        },
+        beside_another_pool(Setup::default()),
         |world| {
             let name = world.hold(IP).name_any();
             world.patch(&home_ref(&name), body.clone());
@@ -117,10 +103,9 @@ fn c10_hold_edited_by_hand_while_contended(#[case] body: Value) {
 }
 
 /// A world in which `web` has the address, others wait for it, and the scenario frees it from outside.
-fn robbable(setup: &Setup) -> impl Fn(Pace) -> World {
-    let setup = setup.clone();
+fn robbable(setup: Setup, spec: Value) -> impl Fn(Pace) -> World {
     move |pace| {
-        let mut world = associated(&setup, json!({}))(pace);
+        let mut world = associated(&setup, spec.clone())(pace);
         world.law.gap = true;
         world
     }
@@ -158,7 +143,7 @@ fn c11_a_service_that_loses_its_ip_while_contended(
     #[case] undo: impl Fn(&mut World),
 ) {
     crash::freely(
-        robbable(&Setup::default()),
+        robbable(Setup::default(), json!({})),
         |world| {
             edit(world);
             world.settle();
@@ -174,24 +159,14 @@ fn c11_a_service_that_loses_its_ip_while_contended(
 }
 
 /// Without `--hold-on-delete` a deletion frees the address before anybody can act.
-#[rstest]
-#[case::c11_41_overlap(false)]
-fn c11_deleted_without_hold_on_delete_while_contended(#[case] gap: bool) {
+#[test]
+fn c11_deleted_without_hold_on_delete_while_contended() {
     for policy in ["Cluster", "Local"] {
         for recreated in [false, true] {
-            let mut setup = Setup { contended: !gap, ..Setup::default() };
+            let mut setup = Setup::default();
             setup.config.hold_on_delete = false;
-            setup.config.gap = gap;
-            let world = |pace| {
-                let mut world = associated(&setup, json!({ "externalTrafficPolicy": policy }))(pace);
-                world.law.gap = true;
-                if gap {
-                    world.contend();
-                }
-                world
-            };
             crash::freely(
-                world,
+                robbable(setup, json!({ "externalTrafficPolicy": policy })),
                 |world| {
                     world.delete(&service_ref("web"));
                     if recreated {
@@ -220,7 +195,7 @@ fn c11_deleted_without_hold_on_delete_while_contended(#[case] gap: bool) {
 fn c11_recreated_between_two_events(#[case] contended: bool) {
     for name in ["web-ip", "typo"] {
         crash::freely(
-            robbable(&Setup { contended, ..Setup::default() }),
+            robbable(Setup { contended, ..Setup::default() }, json!({})),
             |world| {
                 world.patch(&service_ref("web"), json!({ "metadata": { "finalizers": null } }));
                 world.delete(&service_ref("web"));

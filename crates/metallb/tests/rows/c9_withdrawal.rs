@@ -13,17 +13,35 @@ use plan::{Action, Brain, Change, Kind, Moment, Object, Ref};
 use serde_json::json;
 
 use crate::world::build::{IP, Setup, address_ref, claim, static_address};
-use crate::world::{Pace, crash};
+use crate::world::{Pace, World, crash};
+
+/// A claim whose placeholder waits for MetalLB.
+fn waiting(pace: Pace) -> World {
+    let mut world = Setup::roomy().empty(pace);
+    world.metallb.down = true;
+    world.create(claim("tenant-a", "web-ip", json!({})));
+    world.settle();
+    world
+}
+
+/// A driver that has just heard of everything, but for one kind.
+fn knowing(world: &World, but: Option<Kind>) -> Driver {
+    let mut driver = Driver::new(world.config.clone());
+    for kind in [Kind::Class, Kind::Address, Kind::Claim, Kind::Service, Kind::Namespace, Kind::Pool] {
+        let heard = world.server.all(kind).filter(|_| but != Some(kind)).cloned();
+        for change in Change::list(kind, heard) {
+            driver.apply(change);
+        }
+    }
+    driver
+}
 
 /// A placeholder that waits in MetalLB while the class goes would be given an IP later, and keep it for nobody.
 #[test]
 fn c9_19_without_its_class_nothing_of_a_claim_waits_in_metallb() {
     crash::from(
         |pace| {
-            let mut world = Setup::roomy().empty(pace);
-            world.metallb.down = true;
-            world.create(claim("tenant-a", "web-ip", json!({})));
-            world.settle();
+            let world = waiting(pace);
             assert_eq!(world.placeholders().len(), 1);
             world
         },
@@ -36,13 +54,7 @@ fn c9_19_without_its_class_nothing_of_a_claim_waits_in_metallb() {
 #[test]
 fn c9_20_a_placeholder_is_withdrawn_only_after_a_live_look_at_its_address() {
     let world = Setup { contended: false, ..Setup::default() }.world(Pace::Eager);
-    let mut late = Driver::new(world.config.clone());
-    for kind in [Kind::Class, Kind::Address, Kind::Claim, Kind::Service, Kind::Namespace, Kind::Pool] {
-        let list = world.server.all(kind).filter(|_| kind != Kind::Address).cloned();
-        for change in Change::list(kind, list) {
-            late.apply(change);
-        }
-    }
+    let mut late = knowing(&world, Some(Kind::Address));
     let moment = Moment { now: world.server.now(), entropy: 1 };
     let plan = late.decide(&Key::Claim(ClaimKey::new("tenant-a", "web-ip")), &moment);
     let name = world.address_of(IP).name_any();
@@ -57,16 +69,8 @@ fn c9_20_a_placeholder_is_withdrawn_only_after_a_live_look_at_its_address() {
 /// MetalLB's reason was heard before the version that still shows the IP, and forgotten with it.
 #[test]
 fn c9_21_a_reservation_that_lost_its_ip_does_not_queue() {
-    let mut world = Setup::roomy().empty(Pace::Eager);
-    world.metallb.down = true;
-    world.create(claim("tenant-a", "web-ip", json!({})));
-    world.settle();
-    let mut driver = Driver::new(world.config.clone());
-    for kind in [Kind::Class, Kind::Address, Kind::Claim, Kind::Service, Kind::Namespace, Kind::Pool] {
-        for change in Change::list(kind, world.server.all(kind).cloned()) {
-            driver.apply(change);
-        }
-    }
+    let world = waiting(Pace::Eager);
+    let mut driver = knowing(&world, None);
     let waiting = world.placeholders().remove(0);
     let version: u64 = waiting.resource_version().unwrap().parse().unwrap();
     for (later, ingress) in [(1, json!([{ "ip": IP }])), (2, json!([]))] {
@@ -83,16 +87,8 @@ fn c9_21_a_reservation_that_lost_its_ip_does_not_queue() {
 /// The call that records the address went out, and nobody knows what became of it; meanwhile the claim was bound in another way.
 #[test]
 fn c9_25_a_placeholder_stays_while_its_address_may_still_be_recorded() {
-    let mut world = Setup::roomy().empty(Pace::Eager);
-    world.metallb.down = true;
-    world.create(claim("tenant-a", "web-ip", json!({})));
-    world.settle();
-    let mut brain = Driver::new(world.config.clone());
-    for kind in [Kind::Class, Kind::Address, Kind::Claim, Kind::Service, Kind::Namespace, Kind::Pool] {
-        for change in Change::list(kind, world.server.all(kind).cloned()) {
-            brain.apply(change);
-        }
-    }
+    let world = waiting(Pace::Eager);
+    let mut brain = knowing(&world, None);
     let key = Key::Claim(ClaimKey::new("tenant-a", "web-ip"));
     let mut placeholder = Service::clone(&world.placeholders().remove(0));
     placeholder.metadata.resource_version = later(placeholder.resource_version());

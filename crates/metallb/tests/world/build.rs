@@ -97,6 +97,11 @@ pub fn home_ref(name: &str) -> Ref {
     Ref::service(&ServiceKey::new(HOME, name))
 }
 
+/// The Service of a stranger that waits for whatever becomes free.
+pub fn thief_ref() -> Ref {
+    Ref::service(&ServiceKey::new("tenant-b", "a-thief"))
+}
+
 /// What a world is made with.
 #[derive(Clone)]
 pub struct Setup {
@@ -169,9 +174,14 @@ impl World {
             self.create(service_in("tenant-b", name, json!({ names::POOL: "reserved" }), spec));
         }
         self.settle();
+        self.assert_late_waits();
+    }
+
+    /// Nobody of ours took what was free for a moment.
+    pub fn assert_late_waits(&self) {
         let late = ClaimKey::new("tenant-b", "late");
         let Some(Object::Claim(late)) = self.server.get(&Ref::claim(&late)) else { panic!() };
-        assert_eq!(late.phase(), api::claim::ClaimPhase::Pending);
+        assert_eq!(late.phase(), api::claim::ClaimPhase::Pending, "{}", self.last_words(60));
     }
 
     /// The stranger's Service waits again.
