@@ -112,6 +112,7 @@ impl Feed {
             timeout: Some(WATCH_SECONDS),
             ..watcher::Config::default()
         };
+        let trimmed = |object| Object::from(wire::trimmed(self.kind, object));
         let stream = watcher::watcher(api, config);
         pin_mut!(stream);
         let mut count = 0_usize;
@@ -125,14 +126,14 @@ impl Feed {
                 }
                 Ok(watcher::Event::InitApply(object)) => {
                     count += 1;
-                    sink(Change::InList(trimmed(self.kind, object)));
+                    sink(Change::InList(trimmed(object)));
                 }
                 Ok(watcher::Event::InitDone) => {
                     tracing::debug!(kind = %self.kind, count, "listed");
                     sink(Change::Listed(self.kind));
                 }
-                Ok(watcher::Event::Apply(object)) => sink(Change::Applied(trimmed(self.kind, object))),
-                Ok(watcher::Event::Delete(object)) => sink(Change::Deleted(trimmed(self.kind, object))),
+                Ok(watcher::Event::Apply(object)) => sink(Change::Applied(trimmed(object))),
+                Ok(watcher::Event::Delete(object)) => sink(Change::Deleted(trimmed(object))),
                 Err(error) => {
                     let delay = trouble.came(self, &error);
                     tokio::time::sleep(delay).await;
@@ -154,14 +155,6 @@ fn resource_of(kind: Kind) -> ApiResource {
         kind: kind.as_str().to_owned(),
         plural: kind.plural().to_owned(),
     }
-}
-
-fn trimmed<K: Resource>(kind: Kind, Lean(mut object): Lean<K>) -> Object
-where
-    Object: From<K>,
-{
-    wire::trim(kind, &mut object);
-    object.into()
 }
 
 /// What is wrong with a feed, told when it changes.

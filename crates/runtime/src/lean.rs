@@ -1,7 +1,7 @@
 //! Objects read from the server's text without what is never kept.
 //!
 //! Half of an object's text says who wrote which field. As a tree of JSON values it would cost more time and memory than all
-//! the rest, only to be dropped by [`wire::trim`](crate::wire::trim) at once: so it is passed over as it is read.
+//! the rest, only to be dropped at once: so it is passed over as it is read. The rest that is not kept, [`wire::trimmed`](crate::wire::trimmed) drops.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -15,18 +15,18 @@ use serde::de::{
     SeqAccess, Visitor,
 };
 
-/// What to do with a value: nothing is said of most of them.
+/// What to do with the value of a key: nothing is said of most of them.
 enum Rule {
     /// It is passed over; whoever asks for it finds null.
     Skip,
-    /// So with the values of these keys.
-    Keys(&'static [(&'static str, Rule)]),
-    /// So with each member of an array.
-    Each(&'static Rule),
+    /// So within it; within each member, if it is an array.
+    Within(Rules),
 }
 
-const ENTRY: Rule = Rule::Keys(&[("fieldsV1", Rule::Skip)]);
-const OBJECT: Rule = Rule::Keys(&[("metadata", Rule::Keys(&[("managedFields", Rule::Each(&ENTRY))]))]);
+type Rules = &'static [(&'static str, Rule)];
+
+const OBJECT: Rules =
+    &[("metadata", Rule::Within(&[("managedFields", Rule::Within(&[("fieldsV1", Rule::Skip)]))]))];
 
 /// An object without the fields of its `managedFields`.
 #[derive(Clone, Debug)]
@@ -34,7 +34,7 @@ pub(crate) struct Lean<K>(pub(crate) K);
 
 impl<'de, K: Deserialize<'de>> Deserialize<'de> for Lean<K> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Ruled { inner: PhantomData::<K>, rule: &OBJECT }.deserialize(deserializer).map(Self)
+        Ruled { inner: PhantomData::<K>, rules: OBJECT }.deserialize(deserializer).map(Self)
     }
 }
 
@@ -67,32 +67,32 @@ impl<K: Resource> Resource for Lean<K> {
     }
 }
 
-/// A visitor, a seed or an access to which a rule applies.
+/// A visitor, a seed or an access to which rules apply.
 struct Ruled<T> {
     inner: T,
-    rule: &'static Rule,
+    rules: Rules,
 }
 
 impl<'de, S: DeserializeSeed<'de>> DeserializeSeed<'de> for Ruled<S> {
     type Value = S::Value;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
-        self.inner.deserialize(Source(Ruled { inner: deserializer, rule: self.rule }))
+        self.inner.deserialize(Source(Ruled { inner: deserializer, rules: self.rules }))
     }
 }
 
-/// A deserializer to whose value a rule applies.
+/// A deserializer to whose value rules apply.
 struct Source<D>(Ruled<D>);
 
 impl<'de, D: Deserializer<'de>> Deserializer<'de> for Source<D> {
     type Error = D::Error;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
-        self.0.inner.deserialize_any(Ruled { inner: visitor, rule: self.0.rule })
+        self.0.inner.deserialize_any(Ruled { inner: visitor, rules: self.0.rules })
     }
 
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
-        self.0.inner.deserialize_option(Ruled { inner: visitor, rule: self.0.rule })
+        self.0.inner.deserialize_option(Ruled { inner: visitor, rules: self.0.rules })
     }
 
     serde::forward_to_deserialize_any! {
@@ -109,17 +109,15 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for Ruled<V> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<V::Value, A::Error> {
-        let Rule::Keys(rules) = self.rule else { return self.inner.visit_map(map) };
-        self.inner.visit_map(Keys { map, rules, next: None })
+        self.inner.visit_map(Keys { map, rules: self.rules, next: None })
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<V::Value, A::Error> {
-        let Rule::Each(rule) = self.rule else { return self.inner.visit_seq(seq) };
-        self.inner.visit_seq(Ruled { inner: seq, rule })
+        self.inner.visit_seq(Ruled { inner: seq, rules: self.rules })
     }
 
     fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<V::Value, D::Error> {
-        self.inner.visit_some(Source(Ruled { inner: deserializer, rule: self.rule }))
+        self.inner.visit_some(Source(Ruled { inner: deserializer, rules: self.rules }))
     }
 
     fn visit_none<E: Error>(self) -> Result<V::Value, E> {
@@ -155,7 +153,7 @@ impl<'de, A: SeqAccess<'de>> SeqAccess<'de> for Ruled<A> {
     type Error = A::Error;
 
     fn next_element_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<Option<S::Value>, A::Error> {
-        self.inner.next_element_seed(Ruled { inner: seed, rule: self.rule })
+        self.inner.next_element_seed(Ruled { inner: seed, rules: self.rules })
     }
 
     fn size_hint(&self) -> Option<usize> {
@@ -166,7 +164,7 @@ impl<'de, A: SeqAccess<'de>> SeqAccess<'de> for Ruled<A> {
 /// A map with rules for some of its keys.
 struct Keys<A> {
     map: A,
-    rules: &'static [(&'static str, Rule)],
+    rules: Rules,
     /// The rule of the value that comes next.
     next: Option<&'static Rule>,
 }
@@ -185,7 +183,7 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Keys<A> {
                 self.map.next_value::<IgnoredAny>()?;
                 seed.deserialize(().into_deserializer())
             }
-            Some(rule) => self.map.next_value_seed(Ruled { inner: seed, rule }),
+            Some(Rule::Within(rules)) => self.map.next_value_seed(Ruled { inner: seed, rules }),
         }
     }
 }
@@ -193,7 +191,7 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Keys<A> {
 /// A key, looked up on its way.
 struct Key<'a, S> {
     seed: S,
-    rules: &'static [(&'static str, Rule)],
+    rules: Rules,
     found: &'a mut Option<&'static Rule>,
 }
 

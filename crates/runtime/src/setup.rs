@@ -132,7 +132,7 @@ pub fn client(config: Config) -> Result<Client, SetupError> {
     Ok(counted_client(config)?.0)
 }
 
-/// A client that asks again for some two minutes when the server says that it has too much to do, or is not ready yet: what
+/// A client that asks again for some minutes when the server says that it has too much to do, or is not ready yet: what
 /// somebody does once has no queue.
 ///
 /// # Errors

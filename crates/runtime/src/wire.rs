@@ -43,21 +43,18 @@ pub(crate) fn decode(kind: Kind, text: &str) -> Result<Object, serde_json::Error
 }
 
 fn parse<K: DeserializeOwned + Resource>(kind: Kind, text: &str) -> Result<K, serde_json::Error> {
-    let Lean(mut object) = serde_json::from_str::<Lean<K>>(text)?;
-    trim(kind, &mut object);
-    Ok(object)
+    Ok(trimmed(kind, serde_json::from_str(text)?))
 }
 
 /// Leaves out what no decision reads, before an object is kept: it is most of an object's memory. Who wrote
 /// last, and when, stays on Services (contract §11 names the field manager of a foreign edit); which fields, does not.
-pub(crate) fn trim<K: Resource>(kind: Kind, object: &mut K) {
+pub(crate) fn trimmed<K: Resource>(kind: Kind, Lean(mut object): Lean<K>) -> K {
     let meta = object.meta_mut();
     if kind != Kind::Service {
         meta.managed_fields = None;
     }
     if let Some(entries) = &mut meta.managed_fields {
         for entry in entries {
-            mem::take(&mut entry.fields_v1);
             mem::take(&mut entry.fields_type);
             mem::take(&mut entry.api_version);
         }
@@ -65,6 +62,7 @@ pub(crate) fn trim<K: Resource>(kind: Kind, object: &mut K) {
     if let Some(annotations) = &mut meta.annotations {
         annotations.remove(LAST_APPLIED);
     }
+    object
 }
 
 /// The answer to a delete: the last words about the object, or a `Status`.

@@ -15,39 +15,6 @@ use given::{Given, Variables};
 
 /// How long one export may take.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// Names that follow `OTEL_EXPORTER_OTLP_`, and `OTEL_EXPORTER_OTLP_TRACES_`, which goes first.
-const OF_EXPORTER: &[&str] = &[
-    "CERTIFICATE",
-    "CLIENT_CERTIFICATE",
-    "CLIENT_KEY",
-    "COMPRESSION",
-    "ENDPOINT",
-    "HEADERS",
-    "INSECURE",
-    "PROTOCOL",
-    "TIMEOUT",
-];
-/// Names that follow `OTEL_`.
-const OTHERS: &[&str] = &[
-    "ATTRIBUTE_COUNT_LIMIT",
-    "ATTRIBUTE_VALUE_LENGTH_LIMIT",
-    "BSP_EXPORT_TIMEOUT",
-    "BSP_MAX_EXPORT_BATCH_SIZE",
-    "BSP_MAX_QUEUE_SIZE",
-    "BSP_SCHEDULE_DELAY",
-    "EVENT_ATTRIBUTE_COUNT_LIMIT",
-    "LINK_ATTRIBUTE_COUNT_LIMIT",
-    "RESOURCE_ATTRIBUTES",
-    "SDK_DISABLED",
-    "SERVICE_NAME",
-    "SPAN_ATTRIBUTE_COUNT_LIMIT",
-    "SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT",
-    "SPAN_EVENT_COUNT_LIMIT",
-    "SPAN_LINK_COUNT_LIMIT",
-    "TRACES_EXPORTER",
-    "TRACES_SAMPLER",
-    "TRACES_SAMPLER_ARG",
-];
 
 /// A variable cannot be understood.
 #[derive(Debug, thiserror::Error)]
@@ -162,7 +129,7 @@ pub(super) fn read(variable: &dyn Fn(&str) -> Option<String>) -> Result<Option<A
     let timeout = all.of_exporter("TIMEOUT").map(Given::milliseconds).transpose()?.unwrap_or(TIMEOUT);
     // The SDK's queue does not look at it by itself.
     let of_queue = all.get("OTEL_BSP_EXPORT_TIMEOUT").map(Given::milliseconds).transpose()?;
-    let resource = all.get("OTEL_RESOURCE_ATTRIBUTES").map(|given| given.pairs()).transpose()?;
+    let resource = all.get("OTEL_RESOURCE_ATTRIBUTES").map(Given::pairs).transpose()?;
     Ok(Some(Asked {
         endpoint,
         protocol,
@@ -178,19 +145,17 @@ pub(super) fn read(variable: &dyn Fn(&str) -> Option<String>) -> Result<Option<A
     }))
 }
 
-/// Which of these variables are of OpenTelemetry, and do nothing here.
-pub(super) fn unheeded(variables: impl Iterator<Item = (String, String)>) -> BTreeSet<String> {
-    let is_heeded = |name: &str| {
-        let of_exporter = name.strip_prefix("EXPORTER_OTLP_");
-        let of_exporter = of_exporter.map(|name| name.strip_prefix("TRACES_").unwrap_or(name));
-        OTHERS.contains(&name) || of_exporter.is_some_and(|name| OF_EXPORTER.contains(&name))
-    };
+/// Which of these variables are of OpenTelemetry, and do nothing here: nobody asked for them.
+pub(super) fn unheeded(
+    asked_for: &BTreeSet<String>,
+    variables: impl Iterator<Item = (String, String)>,
+) -> BTreeSet<String> {
     // Who says that nothing of the kind is to be exported has it so.
     let is_none = |name: &str, value: &str| {
-        matches!(name, "METRICS_EXPORTER" | "LOGS_EXPORTER") && matches!(value.trim(), "none" | "")
+        matches!(name, "OTEL_METRICS_EXPORTER" | "OTEL_LOGS_EXPORTER") && matches!(value.trim(), "none" | "")
     };
     let odd = variables.filter(|(name, value)| {
-        name.strip_prefix("OTEL_").is_some_and(|name| !is_heeded(name) && !is_none(name, value))
+        name.starts_with("OTEL_") && !asked_for.contains(name) && !is_none(name, value)
     });
     odd.map(|(name, _)| name).collect()
 }
@@ -221,12 +186,13 @@ fn headers(given: Given) -> Result<HashMap<String, String>, EnvError> {
     let is_header = |(key, text): &(String, String)| {
         http::HeaderName::try_from(key.as_str()).is_ok() && http::HeaderValue::try_from(text.as_str()).is_ok()
     };
+    let name = given.name.clone();
     match given.pairs() {
         Ok(pairs) if pairs.iter().all(is_header) => {
             Ok(pairs.into_iter().map(|(key, text)| (key.to_ascii_lowercase(), text)).collect())
         }
         // Not in full: it may be a secret.
-        _ => Err(Given { value: "...".to_owned(), ..given }
+        _ => Err(Given { name, value: "...".to_owned() }
             .wrong("headers are wanted, as in key1=value1,key2=value2")),
     }
 }
@@ -275,7 +241,8 @@ fn limits(all: &Variables<'_>) -> Result<Limits, EnvError> {
 }
 
 fn sampler(all: &Variables<'_>) -> Result<Sampler, EnvError> {
-    let share = || match all.get("OTEL_TRACES_SAMPLER_ARG") {
+    let argument = all.get("OTEL_TRACES_SAMPLER_ARG");
+    let share = || match argument {
         None => Ok(1.0),
         Some(given) => match given.value.parse::<f64>() {
             Ok(share) if (0.0..=1.0).contains(&share) => Ok(share),

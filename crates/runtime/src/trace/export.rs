@@ -51,12 +51,8 @@ fn http(asked: &Asked) -> Result<Exporter, EnvError> {
 }
 
 fn grpc(asked: &Asked) -> Result<Exporter, EnvError> {
-    let mut headers = http::HeaderMap::new();
-    for (name, value) in &asked.headers {
-        let name = http::HeaderName::try_from(name.as_str()).map_err(|error| unusable(asked, &error))?;
-        let value = http::HeaderValue::try_from(value.as_str()).map_err(|error| unusable(asked, &error))?;
-        headers.insert(name, value);
-    }
+    let headers: http::HeaderMap =
+        (&asked.headers).try_into().map_err(|error: http::Error| unusable(asked, &error))?;
     let builder = Exporter::builder()
         .with_tonic()
         .with_endpoint(&asked.endpoint)

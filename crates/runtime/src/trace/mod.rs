@@ -6,7 +6,8 @@
 mod env;
 mod export;
 
-use std::collections::HashMap;
+use std::cell::RefCell;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
@@ -56,12 +57,19 @@ impl Traces {
     /// # Errors
     /// When what it asks for cannot be understood.
     pub fn from_env(service: &'static str, instance: &str) -> Result<Self, EnvError> {
-        let traces = Self::of(service, instance, &|name| std::env::var(name).ok())?;
+        let asked_for = RefCell::new(BTreeSet::new());
+        let traces = Self::of(service, instance, &|name| {
+            asked_for.borrow_mut().insert(name.to_owned());
+            std::env::var(name).ok()
+        })?;
+        if traces.at_work.is_none() {
+            return Ok(traces);
+        }
         let all = std::env::vars_os().filter_map(|(name, value)| {
             Some((name.into_string().ok()?, value.into_string().unwrap_or_default()))
         });
-        let unheeded = env::unheeded(all).into_iter().collect::<Vec<_>>().join(", ");
-        if traces.at_work.is_some() && !unheeded.is_empty() {
+        let unheeded = env::unheeded(&asked_for.into_inner(), all).into_iter().collect::<Vec<_>>().join(", ");
+        if !unheeded.is_empty() {
             tracing::warn!("variables of OpenTelemetry that do nothing here: {unheeded}");
         }
         Ok(traces)

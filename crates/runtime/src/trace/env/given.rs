@@ -25,7 +25,7 @@ impl Variables<'_> {
     /// One of the exporter: that of traces, else that of all signals.
     pub(super) fn of_exporter(&self, name: &str) -> Option<Given> {
         let own = self.get(&format!("OTEL_EXPORTER_OTLP_TRACES_{name}"));
-        own.or_else(|| self.get(&format!("OTEL_EXPORTER_OTLP_{name}")))
+        own.or(self.get(&format!("OTEL_EXPORTER_OTLP_{name}")))
     }
 }
 
@@ -62,16 +62,14 @@ impl Given {
     }
 
     /// `key=value,key=value`, with values in percent encoding.
-    pub(super) fn pairs(&self) -> Result<Vec<(String, String)>, EnvError> {
+    pub(super) fn pairs(self) -> Result<Vec<(String, String)>, EnvError> {
         let pair = |pair: &str| {
             let (key, value) = pair.split_once('=').filter(|(key, _)| !key.trim().is_empty())?;
             let value = percent_decode_str(value.trim()).decode_utf8().ok()?;
             Some((key.trim().to_owned(), value.into_owned()))
         };
         let pairs = self.value.split(',').map(str::trim).filter(|text| !text.is_empty());
-        pairs.map(pair).collect::<Option<_>>().ok_or_else(|| {
-            let again = Self { name: self.name.clone(), value: self.value.clone() };
-            again.wrong("key1=value1,key2=value2 is wanted")
-        })
+        let all: Option<Vec<_>> = pairs.map(pair).collect();
+        all.ok_or_else(|| self.wrong("key1=value1,key2=value2 is wanted"))
     }
 }
