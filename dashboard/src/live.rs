@@ -12,17 +12,16 @@ use crate::world::{Digest, World};
 
 /// Pages are told of changes at most so often.
 const BEAT: Duration = Duration::from_secs(1);
-/// The counts of so many tenants are kept.
-const TENANTS: usize = 256;
+/// The counts of so many scopes are kept.
+const SCOPES: usize = 256;
 
 /// The index, shared.
 pub struct Live {
     world: RwLock<World>,
     /// The version that pages were told of last.
     told: watch::Sender<u64>,
-    digest: Mutex<Option<Arc<Digest>>>,
-    /// The counts of tenants: right for as long as nothing changes for them.
-    tenants: Mutex<HashMap<Scope, Arc<Digest>>>,
+    /// The counts that a scope sees: right for as long as nothing changes for it.
+    digests: Mutex<HashMap<Scope, Arc<Digest>>>,
     /// Since when the API server does not answer.
     silent: RwLock<Option<Timestamp>>,
 }
@@ -34,8 +33,7 @@ impl Live {
         Arc::new(Self {
             world: RwLock::new(world),
             told,
-            digest: Mutex::new(None),
-            tenants: Mutex::default(),
+            digests: Mutex::default(),
             silent: RwLock::new(None),
         })
     }
@@ -52,26 +50,13 @@ impl Live {
 
     /// The counts for a scope, shared by all requests for as long as nothing changes for it.
     pub fn digest(&self, world: &World, scope: &Scope) -> Arc<Digest> {
-        if !scope.is_all() {
-            return self.tenants_digest(world, scope);
-        }
-        let mut kept = self.digest.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(digest) = kept.as_ref().filter(|digest| digest.version == world.version()) {
-            return Arc::clone(digest);
-        }
-        let digest = Arc::new(Digest::of(world, scope));
-        *kept = Some(Arc::clone(&digest));
-        digest
-    }
-
-    fn tenants_digest(&self, world: &World, scope: &Scope) -> Arc<Digest> {
-        let kept = || self.tenants.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = || self.digests.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(digest) = kept().get(scope).filter(|digest| digest.version == world.version_for(scope)) {
             return Arc::clone(digest);
         }
         let digest = Arc::new(Digest::of(world, scope));
         let mut kept = kept();
-        if kept.len() >= TENANTS {
+        if kept.len() >= SCOPES {
             kept.clear();
         }
         kept.insert(scope.clone(), Arc::clone(&digest));

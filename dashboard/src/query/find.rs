@@ -3,6 +3,7 @@
 use api::Ip;
 use ipnet::IpNet;
 use memchr::memmem::Finder;
+use plan::trace::TraceId;
 
 /// A part of a text that is looked for in many: what speeds that up is worked out once.
 #[derive(Clone, Debug)]
@@ -105,7 +106,7 @@ impl Find {
     /// The id of the trace that is meant, if the text is one. Only a whole id is: a part of a name is often a part of some.
     pub fn trace(&self) -> Option<&str> {
         let text = self.part()?.text();
-        is_trace(text).then_some(text)
+        TraceId::parse(text).map(|_| text)
     }
 
     /// Whether what is found comes in the order of the index: not what is found by a part of any text.
@@ -121,11 +122,6 @@ impl Find {
             Self::Within(..) | Self::Part(_) => None,
         }
     }
-}
-
-/// Whether a text is the id of a trace: 16 bytes in hexadecimal digits.
-pub fn is_trace(text: &str) -> bool {
-    text.len() == 32 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ mod find;
 use std::collections::BTreeMap;
 use std::fmt;
 
-pub use find::{Find, Needle, is_trace};
+pub use find::{Find, Needle};
 
 /// The longest query that is read.
 const LONGEST: usize = 2_048;

@@ -139,7 +139,7 @@ impl Eye<'_> {
             named: (&row.key).into(),
             phase: format!("{:?}", row.phase),
             family: format!("{:?}", row.family),
-            class: class_of(row).map(ToString::to_string),
+            class: row.class_or_asked().map(ToString::to_string),
             addresses: self.held_by(row).into_iter().map(name).collect(),
             services: self.services_of(&row.key),
             why: self.why(row),
@@ -229,7 +229,7 @@ fn page<'a>(eye: &'a Eye, params: &Params, paging: Paging) -> Result<Page<'a>, B
         // The row itself is looked at last: that is waiting for memory, most of the time.
         takes_all
             || eye.scope.sees(&row.key.namespace)
-                && class.is_none_or(|class| class_of(row).is_some_and(|of| **of == *class))
+                && class.is_none_or(|class| row.class_or_asked().is_some_and(|of| **of == *class))
                 && namespace.is_none_or(|namespace| &*row.key.namespace == namespace)
                 && phase.is_none_or(|phase| row.phase == phase)
                 && family.is_none_or(|family| row.family == family)
@@ -273,11 +273,6 @@ fn finds(eye: &Eye, row: &ClaimRow, find: &Find) -> bool {
         || find.has_namespace(&row.key.namespace) && eye.world.services_of(&row.key).any(|row| has(&row.key))
 }
 
-/// The class it got, or else the one it asks for.
-fn class_of(row: &ClaimRow) -> Option<&Arc<str>> {
-    row.class.as_ref().or(row.asked_class.as_ref())
-}
-
 fn compare(sort: Sort<By>, a: &ClaimRow, b: &ClaimRow) -> Ordering {
     // What waits comes first.
     let rank = |row: &ClaimRow| match row.phase {
@@ -288,7 +283,7 @@ fn compare(sort: Sort<By>, a: &ClaimRow, b: &ClaimRow) -> Ordering {
     let by_column = match sort.by {
         By::Name => Ordering::Equal,
         By::Phase => rank(a).cmp(&rank(b)).then_with(|| a.waiting_since().cmp(&b.waiting_since())),
-        By::Class => class_of(a).cmp(&class_of(b)),
+        By::Class => a.class_or_asked().cmp(&b.class_or_asked()),
         By::Since => b.waiting_since().cmp(&a.waiting_since()),
     };
     let order = by_column.then_with(|| a.key.cmp(&b.key));

@@ -21,10 +21,10 @@ pub mod words;
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use plan::trace::TraceId;
 use serde::Serialize;
 
 use crate::Scope;
-use crate::query::is_trace;
 use crate::world::{AddressRow, Digest, Key, World};
 
 pub use address::{AddressView, ConditionView, EventView};
@@ -137,6 +137,8 @@ impl Eye<'_> {
 
     /// Where a trace can be looked at.
     pub fn trace(&self, id: &str) -> Option<String> {
-        self.traces.filter(|_| is_trace(id)).map(|template| template.replace("{trace_id}", id))
+        self.traces
+            .filter(|_| TraceId::parse(id).is_some())
+            .map(|template| template.replace("{trace_id}", id))
     }
 }

@@ -137,7 +137,7 @@ impl Overview {
         if self.addresses == 0 {
             return "No address is reserved yet.".to_owned();
         }
-        let most = match self.addresses - self.held.min(self.addresses) {
+        let most = match self.addresses.saturating_sub(self.held) {
             0 => "Each one is".to_owned(),
             others => format!("All but {others} are"),
         };

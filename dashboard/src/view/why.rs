@@ -79,7 +79,7 @@ impl Eye<'_> {
                     .by("what is known", describe),
             );
         }
-        let Some(class) = row.class.as_deref().or(row.asked_class.as_deref()) else {
+        let Some(class) = row.class_or_asked() else {
             let cause = "The core has not looked at it yet.";
             return Some(Why::new(cause, "If this lasts, see whether address-controller runs."));
         };

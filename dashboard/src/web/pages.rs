@@ -12,9 +12,10 @@ use serde_json::json;
 use super::page::{self, ErrorPage, Forms};
 use super::route::{Format, Page, Route};
 use super::{App, Shell};
-use crate::Visitor;
 use crate::query::{BadQuery, Paging, Params};
 use crate::view::{self, Eye, Pieces, Table};
+use crate::world::World;
+use crate::{Scope, Visitor};
 
 /// Why there is no page.
 enum Refusal {
@@ -117,17 +118,20 @@ fn looked_at(
     let (app, scope) = (app.clone(), visitor.scope.clone());
     move || {
         let world = app.live().world();
-        let digest = app.live().digest(&world, &scope);
-        pieces(&Eye { world: &world, scope: &scope, digest, now: app.now(), traces: app.0.traces.as_deref() })
+        pieces(&eye(&app, &world, &scope))
     }
+}
+
+/// What a scope sees of the index.
+fn eye<'a>(app: &'a App, world: &'a World, scope: &'a Scope) -> Eye<'a> {
+    let (digest, traces) = (app.live().digest(world, scope), app.0.traces.as_deref());
+    Eye { world, scope, digest, now: app.now(), traces }
 }
 
 /// Looks at the index and writes the page. The lock is held while the view is made, and no longer.
 fn write(app: &App, visitor: &Visitor, route: Route, here: &str, query: Option<&str>) -> Written {
     let world = app.live().world();
-    let digest = app.live().digest(&world, &visitor.scope);
-    let traces = app.0.traces.as_deref();
-    let eye = Eye { world: &world, scope: &visitor.scope, digest, now: app.now(), traces };
+    let eye = eye(app, &world, &visitor.scope);
     let (page, format) = meant(&eye, route);
     let shell = |section| Shell::of(app, visitor, &eye, here, section);
     // A table has everything, unless a page of it is asked for.

@@ -12,13 +12,13 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::time::Sleep;
 
 /// How long a client may read nothing while something waits to be written to it.
-pub(super) const STALLED: Duration = Duration::from_secs(30);
+const STALLED: Duration = Duration::from_secs(30);
 
 /// Takes connections, and waits on none of them for ever.
 pub(super) struct Patient(pub(super) TcpListener);
 
 impl Listener for Patient {
-    type Io = Connection<TcpStream>;
+    type Io = Connection;
     type Addr = <TcpListener as Listener>::Addr;
 
     async fn accept(&mut self) -> (Self::Io, Self::Addr) {
@@ -32,17 +32,17 @@ impl Listener for Patient {
 }
 
 /// A connection that fails when nothing could be written for a while.
-pub(super) struct Connection<T> {
-    io: T,
+pub(super) struct Connection {
+    io: TcpStream,
     /// Runs while something waits to be written.
     stalled: Option<Pin<Box<Sleep>>>,
 }
 
-impl<T: AsyncWrite + Unpin> Connection<T> {
+impl Connection {
     fn write<R>(
         &mut self,
         cx: &mut Context,
-        write: impl FnOnce(Pin<&mut T>, &mut Context) -> Poll<io::Result<R>>,
+        write: impl FnOnce(Pin<&mut TcpStream>, &mut Context) -> Poll<io::Result<R>>,
     ) -> Poll<io::Result<R>> {
         if let Poll::Ready(written) = write(Pin::new(&mut self.io), cx) {
             self.stalled = None;
@@ -54,13 +54,13 @@ impl<T: AsyncWrite + Unpin> Connection<T> {
     }
 }
 
-impl<T: AsyncRead + Unpin> AsyncRead for Connection<T> {
+impl AsyncRead for Connection {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context, buffer: &mut ReadBuf) -> Poll<io::Result<()>> {
         Pin::new(&mut self.io).poll_read(cx, buffer)
     }
 }
 
-impl<T: AsyncWrite + Unpin> AsyncWrite for Connection<T> {
+impl AsyncWrite for Connection {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context, bytes: &[u8]) -> Poll<io::Result<usize>> {
         self.write(cx, |io, cx| io.poll_write(cx, bytes))
     }

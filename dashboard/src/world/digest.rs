@@ -97,6 +97,11 @@ impl Digest {
 }
 
 impl ClaimRow {
+    /// The class it got, or else the one it asks for.
+    pub fn class_or_asked(&self) -> Option<&Arc<str>> {
+        self.class.as_ref().or(self.asked_class.as_ref())
+    }
+
     /// Since when it waits, or has what it has.
     pub fn waiting_since(&self) -> Timestamp {
         super::verdict::condition(&self.conditions, types::BOUND)

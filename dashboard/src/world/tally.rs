@@ -160,7 +160,7 @@ impl Tally {
             return;
         }
         let waits = (row.waiting_since(), row.key.clone());
-        if let Some(class) = row.class.as_ref().or(row.asked_class.as_ref()) {
+        if let Some(class) = row.class_or_asked() {
             place_under(&mut self.waiting_by_class, class, waits.clone(), there);
         }
         place(&mut self.waiting, waits, there);

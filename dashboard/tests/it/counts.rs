@@ -2,11 +2,11 @@
 
 use dashboard::Scope;
 use dashboard::world::{Digest, Key, Origin, Source, World};
-use plan::{Change, Kind, Object};
+use plan::{Change, Kind};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::invented::{HOME, Invented, ago, condition, object_name};
+use crate::invented::{HOME, Invented, ago, condition, object, object_name};
 use crate::rig::Rig;
 
 const IPS: [&str; 4] = ["192.0.2.1", "192.0.2.2", "192.0.2.9", "2001:db8::1"];
@@ -114,12 +114,6 @@ fn step() -> impl Strategy<Value = Step> {
         1 => pool().prop_map(|object| (Kind::Pool, object)),
     ];
     (object, prop::bool::weighted(0.25)).prop_map(|((kind, object), goes)| (kind, object, goes))
-}
-
-fn object(kind: Kind, value: Value) -> Object {
-    let mut one = Invented::default();
-    one.add(kind, value);
-    one.objects().next().unwrap().1
 }
 
 /// The workloads from the worst origin on, each looked at.

@@ -5,23 +5,14 @@ use plan::Kind;
 use rstest::rstest;
 use serde_json::{Value, json};
 
-use crate::invented::{Invented, ago, condition};
+use crate::invented::{DRIVER, Invented, ago, condition};
 use crate::rig::Rig;
 
 const VERSION: &str = "local.sdn.cozystack.io/v1alpha1";
-const DRIVER: &str = "metallb.drivers.local.sdn.cozystack.io";
 
 /// A claim that waits for class `public`, as the core has stamped it.
 fn waits(cluster: &mut Invented, edit: impl FnOnce(&mut Value)) {
-    let mut claim = json!({
-        "apiVersion": VERSION, "kind": "IPAddressClaim",
-        "metadata": { "namespace": "tenant-a", "name": "web", "uid": "u", "creationTimestamp": ago(60),
-            "annotations": { "local.sdn.cozystack.io/provisioner": DRIVER } },
-        "spec": { "className": "public", "family": "IPv4" },
-        "status": { "phase": "Pending", "className": "public", "conditions": [] },
-    });
-    edit(&mut claim);
-    cluster.add(Kind::Claim, claim);
+    cluster.waiting_as("tenant-a", "web", Some("public"), &[], 60, edit);
 }
 
 /// The same, as it is, where only the class or an event says why.
@@ -121,11 +112,15 @@ fn full(cluster: &mut Invented) {
     cluster.reserved("192.0.2.1", "public", "Bound", Some(("tenant-b", "other")), 90);
 }
 
-fn another_driver(cluster: &mut Invented) {
-    let class = json!({ "apiVersion": VERSION, "kind": "IPAddressClass", "metadata": { "name": "public", "uid": "c" },
-        "spec": { "provisioner": "cloud.example", "reclaimPolicy": "Retain" } });
+/// A claim of a class without a status.
+fn bare_class(cluster: &mut Invented, spec: &Value) {
+    let class = json!({ "apiVersion": VERSION, "kind": "IPAddressClass", "metadata": { "name": "public", "uid": "c" }, "spec": spec });
     cluster.add(Kind::Class, class);
     waits(cluster, |_| ());
+}
+
+fn another_driver(cluster: &mut Invented) {
+    bare_class(cluster, &json!({ "provisioner": "cloud.example", "reclaimPolicy": "Retain" }));
 }
 
 fn not_stamped(cluster: &mut Invented) {
@@ -134,10 +129,11 @@ fn not_stamped(cluster: &mut Invented) {
 }
 
 fn class_not_judged(cluster: &mut Invented) {
-    let class = json!({ "apiVersion": VERSION, "kind": "IPAddressClass", "metadata": { "name": "public", "uid": "c" },
-        "spec": { "provisioner": DRIVER, "reclaimPolicy": "Retain", "parameters": { "pool": "public" } } });
-    cluster.add(Kind::Class, class);
-    waits(cluster, |_| ());
+    let parameters = json!({ "pool": "public" });
+    bare_class(
+        cluster,
+        &json!({ "provisioner": DRIVER, "reclaimPolicy": "Retain", "parameters": parameters }),
+    );
 }
 
 #[rstest]

@@ -20,7 +20,7 @@ pub const NOW: &str = "2026-11-30T14:02:31Z";
 
 const PIN: &str = "metallb.io/loadBalancerIPs";
 const CLAIM: &str = "local.sdn.cozystack.io/ip-address-claim";
-const DRIVER: &str = "metallb.drivers.local.sdn.cozystack.io";
+pub const DRIVER: &str = "metallb.drivers.local.sdn.cozystack.io";
 
 /// A moment so many seconds before [`NOW`].
 pub fn ago(seconds: i64) -> String {
@@ -50,17 +50,21 @@ pub fn meta(namespace: Option<&str>, name: &str, seconds: i64) -> Value {
     meta
 }
 
+/// An object of a kind, from its text.
+pub fn object(kind: Kind, value: Value) -> Object {
+    match kind {
+        Kind::Class => Object::Class(Arc::new(serde_json::from_value(value).unwrap())),
+        Kind::Address => Object::Address(Arc::new(serde_json::from_value(value).unwrap())),
+        Kind::Claim => Object::Claim(Arc::new(serde_json::from_value(value).unwrap())),
+        Kind::Service => Object::Service(Arc::new(serde_json::from_value(value).unwrap())),
+        Kind::Pool => Object::Pool(Arc::new(serde_json::from_value::<DynamicObject>(value).unwrap())),
+        other => panic!("{other} is not invented"),
+    }
+}
+
 impl Invented {
-    pub fn add(&mut self, kind: Kind, object: Value) {
-        let object = match kind {
-            Kind::Class => Object::Class(Arc::new(serde_json::from_value(object).unwrap())),
-            Kind::Address => Object::Address(Arc::new(serde_json::from_value(object).unwrap())),
-            Kind::Claim => Object::Claim(Arc::new(serde_json::from_value(object).unwrap())),
-            Kind::Service => Object::Service(Arc::new(serde_json::from_value(object).unwrap())),
-            Kind::Pool => Object::Pool(Arc::new(serde_json::from_value::<DynamicObject>(object).unwrap())),
-            other => panic!("{other} is not invented"),
-        };
-        self.0.push((Source::Kind(kind), object));
+    pub fn add(&mut self, kind: Kind, value: Value) {
+        self.0.push((Source::Kind(kind), object(kind, value)));
     }
 
     pub fn event(
@@ -142,17 +146,29 @@ impl Invented {
         conditions: &[Value],
         seconds: i64,
     ) {
+        self.waiting_as(namespace, name, class, conditions, seconds, |_| ());
+    }
+
+    /// The same; `edit` changes the object before it is fed.
+    pub fn waiting_as(
+        &mut self,
+        namespace: &str,
+        name: &str,
+        class: Option<&str>,
+        conditions: &[Value],
+        seconds: i64,
+        edit: impl FnOnce(&mut Value),
+    ) {
         let mut spec = json!({ "family": "IPv4" });
         let mut meta = meta(Some(namespace), name, seconds);
         if let Some(class) = class {
             spec["className"] = json!(class);
             meta["annotations"] = json!({ "local.sdn.cozystack.io/provisioner": DRIVER });
         }
-        self.add(
-            Kind::Claim,
-            json!({ "apiVersion": "local.sdn.cozystack.io/v1alpha1", "kind": "IPAddressClaim", "metadata": meta, "spec": spec,
-                "status": { "phase": "Pending", "className": class, "conditions": conditions } }),
-        );
+        let mut claim = json!({ "apiVersion": "local.sdn.cozystack.io/v1alpha1", "kind": "IPAddressClaim", "metadata": meta, "spec": spec,
+            "status": { "phase": "Pending", "className": class, "conditions": conditions } });
+        edit(&mut claim);
+        self.add(Kind::Claim, claim);
     }
 
     /// An address; `edit` changes the object before it is fed.
@@ -234,11 +250,6 @@ impl Invented {
                 "spec": { "type": "LoadBalancer", "ports": [{ "port": 443, "protocol": "TCP" }] },
                 "status": { "loadBalancer": { "ingress": ingress } } }),
         );
-    }
-
-    /// The objects, and which feed each came from.
-    pub fn objects(self) -> impl Iterator<Item = (Source, Object)> {
-        self.0.into_iter()
     }
 
     /// Tells an index of these objects, one by one.
