@@ -21,13 +21,8 @@ pub(super) struct Args {
     /// How many handoffs the other tenant has before, and when all of them are there.
     #[arg(long, value_name = "H", default_value_t = 20)]
     handoffs: usize,
-    /// Make the noisy Services load balancers that MetalLB has to look at, too.
-    #[arg(long)]
-    load_balancers: bool,
-    /// Make config maps in place of claims, and Services that name none: what so many objects cost by themselves, whoever looks at
-    /// them.
-    #[arg(long)]
-    plain: bool,
+    #[command(flatten)]
+    kinds: Kinds,
     /// Take the controllers as tests build them, not optimised.
     #[arg(long)]
     unoptimised: bool,
@@ -53,8 +48,7 @@ impl Args {
         let before = tenant.laps(self.handoffs).await?;
         let calm = cpu()?;
 
-        let rubbish =
-            Rubbish::of(&cluster, Kinds { load_balancers: self.load_balancers, plain: self.plain }).await?;
+        let rubbish = Rubbish::of(&cluster, self.kinds).await?;
         eprintln!("making {} objects", self.objects);
         let mut during = Laps::default();
         let making = rubbish.make(self.objects);
@@ -79,8 +73,8 @@ impl Args {
             json!({
                 "bench": "noisy",
                 "objects": self.objects,
-                "load_balancers": self.load_balancers,
-                "plain": self.plain,
+                "load_balancers": self.kinds.load_balancers,
+                "plain": self.kinds.plain,
                 "unoptimised": self.unoptimised,
                 "before_ms": before.told(),
                 "during_ms": during.told(),

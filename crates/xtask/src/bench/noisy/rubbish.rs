@@ -16,11 +16,14 @@ const NAMESPACE: &str = "noisy";
 const FULL: &str = "full";
 
 /// What the noisy tenant makes.
-#[derive(Clone, Copy)]
+#[derive(clap::Args, Clone, Copy)]
 pub(super) struct Kinds {
-    /// Services that MetalLB has to look at.
+    /// Make the noisy Services load balancers that MetalLB has to look at, too.
+    #[arg(long)]
     pub(super) load_balancers: bool,
-    /// Nothing that is ours to look at: config maps in place of claims, and Services that name none.
+    /// Make config maps in place of claims, and Services that name none: what so many objects cost by themselves, whoever looks at
+    /// them.
+    #[arg(long)]
     pub(super) plain: bool,
 }
 
