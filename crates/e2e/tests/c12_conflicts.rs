@@ -13,19 +13,10 @@ use crate::upheavals;
 
 const THIEF: &str = "thief";
 
-/// Takes the hold away, and lets no other be made until the thief has the address: by itself the driver would nearly always
-/// be back before MetalLB looks at the thief.
+/// A thief has the address in place of its hold.
 async fn rob(stage: &Stage, ip: &str, thief: Value) {
     stage.thief_service(thief).await;
-    let bar = Bar::raise(stage, ip).await;
-    for hold in stage.placeholders_of(ip).await {
-        rig::delete(&stage.placeholders(), &hold.name_any()).await;
-    }
-    rig::until(&stage.thief_services(), THIEF, "to have the address", |service| {
-        rig::ingress(service).contains(ip)
-    })
-    .await;
-    bar.lower().await;
+    Bar::lets_first(stage, ip, &stage.thief_services(), THIEF).await;
 }
 
 /// Both sides are told; the thief does not learn whose it is.

@@ -1,7 +1,6 @@
 //! Contract §13: what people may by the cluster's own roles, into which the core's chart puts claims.
 
 use api::{IPAddress, IPAddressClaim};
-use devcluster::client_of;
 use k8s_openapi::api::core::v1::ServiceAccount;
 use k8s_openapi::api::rbac::v1::RoleBinding;
 use kube::Client;
@@ -21,7 +20,7 @@ async fn who_may(rig: &Rig, stage: &Stage, role: &str) -> Client {
         "subjects": [{ "kind": "ServiceAccount", "namespace": stage.name, "name": role }],
     });
     rig::create(&bindings, binding).await;
-    client_of(rig.cluster.kubeconfig_for(&stage.name, role).await.unwrap()).await.unwrap()
+    rig.cluster.client_for(&stage.name, role).await.unwrap()
 }
 
 fn is_forbidden<T>(outcome: kube::Result<T>) -> bool {

@@ -10,7 +10,6 @@ use devcluster::{Controller, Part};
 use kube::ResourceExt;
 use kube::api::DeleteParams;
 use serde_json::json;
-use tokio::sync::watch;
 
 use crate::rig::{self, Own, Pace, Rig, Setup, Stage};
 
@@ -284,15 +283,15 @@ async fn flagship<F>(
     F: Future<Output = ()> + Send + 'static,
 {
     let (stage, ip) = held(rig, name).await;
-    let mut came = amid(rig, fault.clone());
+    let mut struck = rig::amid(proxy(rig), AFTER, fault.clone());
     stage.web("web-a", "web-ip").await;
-    until_it_came(&mut came).await;
+    struck.came().await;
     mend(&stage).await;
     stage.served("web-a", &[&ip]).await;
     stage.assert_at_rest().await;
-    let mut came = amid(rig, fault);
+    let mut struck = rig::amid(proxy(rig), AFTER, fault);
     rig::delete(&stage.services(), "web-a").await;
-    until_it_came(&mut came).await;
+    struck.came().await;
     mend(&stage).await;
     rig::gone(&stage.services(), "web-a").await;
     stage.held(&ip).await;
@@ -316,26 +315,4 @@ async fn held(rig: &Rig, name: &str) -> (Stage, String) {
 async fn end(stage: &Stage) {
     stage.finish().await;
     stage.clear_thieves().await;
-}
-
-/// Does something once the driver's writes from now on have been answered so many times, before it hears the last
-/// answer; says when it is done.
-fn amid<F>(rig: &Rig, fault: impl Fn() -> F + Send + Sync + 'static) -> watch::Receiver<bool>
-where
-    F: Future<Output = ()> + Send + 'static,
-{
-    let (tell, done) = watch::channel(false);
-    let rule = Rule::write(AFTER).after(move |_| {
-        let (fault, tell) = (fault(), tell.clone());
-        async move {
-            fault.await;
-            tell.send_replace(true);
-        }
-    });
-    proxy(rig).begin_with([rule]);
-    done
-}
-
-async fn until_it_came(fault: &mut watch::Receiver<bool>) {
-    tokio::time::timeout(rig::WITHIN, fault.wait_for(|came| *came)).await.unwrap().unwrap();
 }

@@ -8,7 +8,7 @@ use api::address::HandoffMode;
 use devcluster::Controller;
 use serde_json::json;
 
-use self::replicas::{Blow, Pair, moment, pairs, strike};
+use self::replicas::{Blow, Pair, pairs, strike};
 use crate::rig::{self, Own, Rig, Setup, Stage};
 
 static OWN: Own = Own::new("leader");
@@ -67,7 +67,7 @@ fn c3_leader_killed() {
         let mut struck = pairs.each_ref().map(|pair| strike(pair, Blow::Kill));
         flow.set_off().await;
         for (pair, struck) in pairs.iter().zip(&mut struck) {
-            let at = moment(struck).await;
+            let at = struck.came().await;
             pair.followed(rig, at, TAKEN_WITHIN).await;
             pair.tells_of_a_lost_lease().await;
         }
@@ -83,7 +83,7 @@ fn c3_leader_stopped() {
         let mut struck = pairs.each_ref().map(|pair| strike(pair, Blow::Stop));
         flow.set_off().await;
         for (pair, struck) in pairs.iter().zip(&mut struck) {
-            let at = moment(struck).await;
+            let at = struck.came().await;
             pair.followed(rig, at, FOLLOWED_WITHIN).await;
             let exit = pair.leader().process().wait().await.unwrap();
             assert_eq!(exit.code, Some(0), "{}: {exit}", pair.leader().name());
@@ -100,7 +100,7 @@ fn c3_leader_frozen() {
         let mut struck = pairs.each_ref().map(|pair| strike(pair, Blow::Freeze));
         flow.set_off().await;
         for (pair, struck) in pairs.iter().zip(&mut struck) {
-            let at = moment(struck).await;
+            let at = struck.came().await;
             pair.followed(rig, at, TAKEN_WITHIN).await;
         }
         flow.complete().await;
@@ -130,14 +130,14 @@ fn c11_gap_while_the_lease_moves() {
         pair.ready(rig).await;
         let mut struck = strike(&pair, Blow::Kill);
         stage.web("web-a", "web-ip").await;
-        pair.followed(rig, moment(&mut struck).await, TAKEN_WITHIN).await;
+        pair.followed(rig, struck.came().await, TAKEN_WITHIN).await;
         stage.served("web-a", &[&ip]).await;
         stage.assert_at_rest().await;
 
         pair.ready(rig).await;
         let mut struck = strike(&pair, Blow::Freeze);
         rig::delete(&stage.services(), "web-a").await;
-        pair.followed(rig, moment(&mut struck).await, TAKEN_WITHIN).await;
+        pair.followed(rig, struck.came().await, TAKEN_WITHIN).await;
         rig::gone(&stage.services(), "web-a").await;
         stage.held(&ip).await;
         pair.the_frozen_one_ends().await;

@@ -83,7 +83,7 @@ fn c3_a_load_outlives_its_leaders() {
                 for pair in &mut pairs {
                     pair.ready(rig).await;
                     let mut struck = replicas::strike(pair, blow);
-                    let at = replicas::moment(&mut struck).await;
+                    let at = struck.came().await;
                     pair.followed(rig, at, TAKEN_WITHIN).await;
                     work.every_one_goes_on().await;
                     if blow == Blow::Freeze {

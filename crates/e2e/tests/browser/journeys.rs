@@ -105,15 +105,7 @@ fn d1_why_a_claim_waits() {
 /// Gives an address to a thief, which no hold that is back first prevents.
 pub async fn rob(stage: &Stage, ip: &str) {
     stage.thief_service(load_balancer("grab", json!({ api::wellknown::metallb::PIN: ip }))).await;
-    let bar = Bar::raise(stage, ip).await;
-    for hold in stage.placeholders_of(ip).await {
-        rig::delete(&stage.placeholders(), &hold.metadata.name.unwrap()).await;
-    }
-    rig::until(&stage.thief_services(), "grab", "to have the address", |service| {
-        rig::ingress(service).contains(ip)
-    })
-    .await;
-    bar.lower().await;
+    Bar::lets_first(stage, ip, &stage.thief_services(), "grab").await;
     stage.address_is(ip, AddressPhase::Conflict).await;
 }
 

@@ -27,12 +27,7 @@ fn policies(rig: &Rig) -> Api<ValidatingAdmissionPolicy> {
 /// and held again when the thief lets go.
 async fn theft_is_told(stage: &Stage, own: &Api<Service>, ip: &str, thief: &str) {
     rig::create(own, load_balancer(thief, json!({ metallb::PIN: ip }))).await;
-    let bar = Bar::raise(stage, ip).await;
-    for hold in stage.placeholders_of(ip).await {
-        rig::delete(&stage.placeholders(), &hold.name_any()).await;
-    }
-    rig::until(own, thief, "to have the address", |thief| rig::ingress(thief).contains(ip)).await;
-    bar.lower().await;
+    Bar::lets_first(stage, ip, own, thief).await;
     stage.address_is(ip, AddressPhase::Conflict).await;
     let note = stage.event(thief, "AddressConflict").await;
     assert!(note.contains(ip), "{note}");

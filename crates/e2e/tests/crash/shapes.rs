@@ -1,9 +1,6 @@
 //! Services of every shape that takes another path, there and back in one run, and those whose way back is another one: the
 //! driver dies at each write.
 
-use std::collections::BTreeSet;
-
-use api::address::HandoffDirection;
 use api::wellknown::{CLAIM, metallb};
 use devcluster::Controller;
 use k8s_openapi::api::core::v1::Service;
@@ -12,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::driver::{held_plainly, plainly, without_ours};
 use super::{Flow, Scene, held, served, waited_for};
-use crate::rig::{self, Stage, ingress};
+use crate::rig::{self, Stage};
 
 /// The key that a tenant has put on a Service.
 const KEY: &str = "mine";
@@ -112,7 +109,7 @@ impl<S: Shape> Flow for Round<S> {
         // It may have been on its way back already when the driver died.
         let web = stage.services().get_opt("web").await.unwrap();
         if web.is_some_and(|web| is_there(&web)) {
-            has_all(stage, S::KEY).await;
+            stage.served_under("web", &ips(stage), S::KEY).await;
             if S::DELETED {
                 rig::delete(&stage.services(), "web").await;
             } else {
@@ -145,29 +142,6 @@ fn ips(stage: &Stage) -> Vec<&str> {
 /// Whether it names its claim and is not being deleted.
 fn is_there(web: &Service) -> bool {
     web.metadata.deletion_timestamp.is_none() && web.annotations().contains_key(CLAIM)
-}
-
-/// Waits until Service `web` alone has all addresses, the ledger says so, and it has no sharing key but its own.
-async fn has_all(stage: &Stage, key: Option<&str>) {
-    let holder = format!("{}/web", stage.name);
-    for ip in ips(stage) {
-        stage
-            .ledger(ip, "to be handed to the Service", |address| {
-                rig::associated(address).as_ref() == Some(&holder)
-                    && rig::handed(address, HandoffDirection::Associate)
-            })
-            .await;
-        let only = BTreeSet::from([holder.clone()]);
-        rig::eventually(&format!("{holder} alone to have {ip}"), async || {
-            (stage.holders(ip).await == only).then_some(())
-        })
-        .await;
-    }
-    let wanted: BTreeSet<String> = ips(stage).into_iter().map(str::to_owned).collect();
-    rig::until(&stage.services(), "web", "to have its addresses and no key of ours", |service| {
-        ingress(service) == wanted && service.annotations().get(metallb::SHARE).map(String::as_str) == key
-    })
-    .await;
 }
 
 /// The Service that has the address is deleted while another waits for it.

@@ -22,19 +22,18 @@ pub struct Told {
 
 /// What placeholders and pinned Services tell, without what is not clear.
 pub fn told(services: &[Service], home: &str) -> BTreeSet<Told> {
-    let all: BTreeSet<Told> = services.iter().flat_map(|service| told_by(service, home)).collect();
-    let (mut claims, mut ips) = (BTreeMap::<_, usize>::new(), BTreeMap::<_, usize>::new());
-    for Told { namespace, claim, ip } in &all {
-        *ips.entry(ip.clone()).or_default() += 1;
-        if all.iter().filter(|other| other.ip == *ip).count() == 1 {
-            *claims.entry((namespace.clone(), claim.clone(), ip.contains(':'))).or_default() += 1;
-        }
+    let all = services.iter().flat_map(|service| told_by(service, home)).collect();
+    let of_one = alone(all, |told| told.ip.clone());
+    alone(of_one, |told| (told.namespace.clone(), told.claim.clone(), told.ip.contains(':')))
+}
+
+/// Those whose key no other has.
+fn alone<K: Ord>(all: BTreeSet<Told>, key: impl Fn(&Told) -> K) -> BTreeSet<Told> {
+    let mut counts = BTreeMap::<K, usize>::new();
+    for told in &all {
+        *counts.entry(key(told)).or_default() += 1;
     }
-    let mut clear = all;
-    clear.retain(|Told { namespace, claim, ip }| {
-        ips[ip] == 1 && claims[&(namespace.clone(), claim.clone(), ip.contains(':'))] == 1
-    });
-    clear
+    all.into_iter().filter(|told| counts[&key(told)] == 1).collect()
 }
 
 fn told_by(service: &Service, home: &str) -> Vec<Told> {

@@ -2,14 +2,14 @@
 
 use std::time::{Duration, Instant};
 
-use devcluster::proxy::{Proxy, Rule, Verb};
+use devcluster::proxy::{Proxy, Verb};
 use devcluster::{Controller, Process};
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::api::Api;
-use tokio::sync::{Mutex, MutexGuard, OnceCell, watch};
+use tokio::sync::{Mutex, MutexGuard, OnceCell};
 
 use super::{BOTH, FOLLOWED_WITHIN};
-use crate::rig::{self, Rig};
+use crate::rig::{self, Rig, Struck};
 
 /// The leader is struck after so many writes: in the middle of a handoff, or of a binding.
 const STRUCK_AFTER: u64 = 2;
@@ -163,11 +163,10 @@ pub(crate) enum Blow {
 }
 
 /// Strikes the leader once its writes have been answered so many times, before it hears the last answer.
-pub(crate) fn strike(pair: &Pair, blow: Blow) -> watch::Receiver<Option<Instant>> {
-    let (tell, struck) = watch::channel(None);
+pub(crate) fn strike(pair: &Pair, blow: Blow) -> Struck {
     let (process, proxy) = (pair.leader().process().clone(), pair.leader().proxy());
-    let rule = Rule::write(STRUCK_AFTER).after(move |_| {
-        let (process, tell) = (process.clone(), tell.clone());
+    rig::amid(proxy, STRUCK_AFTER, move || {
+        let process = process.clone();
         async move {
             match blow {
                 Blow::Kill => process.kill().await,
@@ -175,15 +174,6 @@ pub(crate) fn strike(pair: &Pair, blow: Blow) -> watch::Receiver<Option<Instant>
                 Blow::Stop => drop(tokio::spawn(async move { process.stop().await })),
                 Blow::Freeze => process.pause().unwrap(),
             }
-            tell.send_replace(Some(Instant::now()));
         }
-    });
-    proxy.begin_with([rule]);
-    struck
-}
-
-/// When the leader was struck.
-pub(crate) async fn moment(struck: &mut watch::Receiver<Option<Instant>>) -> Instant {
-    let seen = tokio::time::timeout(rig::WITHIN, struck.wait_for(Option::is_some)).await;
-    seen.unwrap().unwrap().unwrap()
+    })
 }

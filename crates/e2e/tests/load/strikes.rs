@@ -4,10 +4,9 @@ use std::time::{Duration, Instant};
 
 use devcluster::proxy::{Proxy, Rule};
 use devcluster::{Controller, Part, Process};
-use tokio::sync::watch;
 
 use super::tenants::WITHIN;
-use crate::rig::Rig;
+use crate::rig::{self, Rig};
 
 /// A fault, over when it has fallen.
 #[derive(Clone, Copy, Debug)]
@@ -127,39 +126,17 @@ fn proxy(rig: &Rig, controller: Controller) -> &Proxy {
 }
 
 async fn killed(process: Process, proxy: &Proxy, after: u64) {
-    amid(proxy, after, move || {
+    let mut struck = rig::amid(proxy, after, move || {
         let process = process.clone();
         async move { process.kill().await }
-    })
-    .await;
+    });
+    struck.came_within(WITHIN).await;
 }
 
 async fn frozen(process: Process, proxy: &Proxy, after: u64, long: Duration) {
-    let struck = process.clone();
-    amid(proxy, after, move || {
-        let process = struck.clone();
-        async move { process.pause().unwrap() }
-    })
-    .await;
+    rig::frozen_amid(proxy, after, &process).came_within(WITHIN).await;
     tokio::time::sleep(long).await;
     process.resume().unwrap();
-}
-
-/// Does something once so many writes have been answered, and waits until it is done.
-async fn amid<F>(proxy: &Proxy, after: u64, fault: impl Fn() -> F + Send + Sync + 'static)
-where
-    F: Future<Output = ()> + Send + 'static,
-{
-    let (tell, mut done) = watch::channel(false);
-    let rule = Rule::write(after).after(move |_| {
-        let (fault, tell) = (fault(), tell.clone());
-        async move {
-            fault.await;
-            tell.send_replace(true);
-        }
-    });
-    proxy.begin_with([rule]);
-    tokio::time::timeout(WITHIN, done.wait_for(|done| *done)).await.unwrap().unwrap();
 }
 
 async fn refused(rig: &Rig, status: u16, times: u64) {

@@ -4,13 +4,15 @@ use api::wellknown::metallb;
 use k8s_openapi::api::admissionregistration::v1::{
     ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
 };
-use kube::Client;
+use k8s_openapi::api::core::v1::Service;
 use kube::api::{Api, PostParams};
+use kube::{Client, ResourceExt};
 use serde_json::json;
 
+use super::look::ingress;
 use super::make::{self, load_balancer};
 use super::stage::Stage;
-use super::wait::{eventually, gone};
+use super::wait::{eventually, gone, until};
 
 /// An admission policy that refuses every new placeholder pinned to one address.
 pub struct Bar {
@@ -55,6 +57,17 @@ impl Bar {
         })
         .await;
         bar
+    }
+
+    /// Takes the hold away, and lets no other be made until a Service that waits for the address has it: by itself the driver
+    /// would nearly always be back before MetalLB looks at that Service.
+    pub async fn lets_first(stage: &Stage, ip: &str, services: &Api<Service>, thief: &str) {
+        let bar = Self::raise(stage, ip).await;
+        for hold in stage.placeholders_of(ip).await {
+            make::delete(&stage.placeholders(), &hold.name_any()).await;
+        }
+        until(services, thief, "to have the address", |thief| ingress(thief).contains(ip)).await;
+        bar.lower().await;
     }
 
     /// They may be made again.

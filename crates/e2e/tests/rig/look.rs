@@ -141,6 +141,11 @@ impl Stage {
     /// Waits until the status of a Service shows exactly these IPs and the handoff is over: nobody else has them,
     /// the ledger names the Service, no key is left on it.
     pub async fn served(&self, name: &str, ips: &[&str]) -> Service {
+        self.served_under(name, ips, None).await
+    }
+
+    /// The same for one whose tenant gave it a sharing key: no other is left on it.
+    pub async fn served_under(&self, name: &str, ips: &[&str], key: Option<&str>) -> Service {
         let wanted: BTreeSet<String> = ips.iter().map(ToString::to_string).collect();
         until(&self.services(), name, &format!("to have {wanted:?}"), |service| ingress(service) == wanted)
             .await;
@@ -156,8 +161,8 @@ impl Stage {
             })
             .await;
         }
-        let service = until(&self.services(), name, "to be without a sharing key", |service| {
-            !service.annotations().contains_key(api::wellknown::metallb::SHARE)
+        let service = until(&self.services(), name, "to be without a sharing key of ours", |service| {
+            service.annotations().get(api::wellknown::metallb::SHARE).map(String::as_str) == key
         })
         .await;
         assert_eq!(ingress(&service), wanted);

@@ -29,6 +29,7 @@ mod own;
 mod rights;
 mod setup;
 mod stage;
+mod strike;
 mod wait;
 mod web;
 
@@ -53,7 +54,8 @@ pub use self::make::*;
 pub use self::own::Own;
 pub use self::setup::{Pace, Setup, Traces};
 pub use self::stage::Stage;
-pub use self::wait::{WITHIN, eventually, gone, gone_within, until, until_within};
+pub use self::strike::{Struck, amid, frozen_amid};
+pub use self::wait::{eventually, gone, gone_within, until, until_within};
 pub use self::web::{fetch, fetch_securely, json_at};
 
 /// A client works only as long as the runtime it was made in, so the tests share that too.

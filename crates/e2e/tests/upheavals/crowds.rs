@@ -9,10 +9,9 @@ use devcluster::proxy::{Call, Rule, Verb};
 use devcluster::{Controller, Part, Process};
 use futures::future::join_all;
 use kube::ResourceExt;
-use tokio::sync::watch;
 
 use super::on_own;
-use crate::rig::{self, Rig, Stage};
+use crate::rig::{self, Rig, Stage, Struck};
 
 /// How much is restarted, and how often.
 struct Restarts {
@@ -158,13 +157,13 @@ async fn rivals(rig: &Rig, all: usize, handoffs: usize, long: Duration) {
     join_all(ips.iter().map(|ip| stage.held(ip))).await;
     stage.contend(&[&ips[0], &ips[1]]).await;
     let served = || claims.iter().zip(&ips).take(handoffs);
-    let mut frozen = freeze_at_a_write(&second, &proxy);
+    let mut frozen = rig::frozen_amid(&proxy, 1, &second);
     join_all(served().map(|(claim, _)| stage.web(claim, claim))).await;
     sleeps(&second, &mut frozen, long).await;
     for (claim, ip) in served() {
         stage.served(claim, &[ip]).await;
     }
-    let mut frozen = freeze_at_a_write(&second, &proxy);
+    let mut frozen = rig::frozen_amid(&proxy, 1, &second);
     join_all(served().map(async |(claim, _)| rig::delete(&stage.services(), claim).await)).await;
     sleeps(&second, &mut frozen, long).await;
     for ip in &ips {
@@ -183,23 +182,9 @@ async fn rivals(rig: &Rig, all: usize, handoffs: usize, long: Duration) {
     stage.clear_thieves().await;
 }
 
-/// Freezes a driver once one of its writes was answered, before it hears the answer.
-fn freeze_at_a_write(driver: &Process, proxy: &devcluster::proxy::Proxy) -> watch::Receiver<bool> {
-    let (tell, frozen) = watch::channel(false);
-    let driver = driver.clone();
-    proxy.begin_with([Rule::write(1).after(move |_| {
-        let (driver, tell) = (driver.clone(), tell.clone());
-        async move {
-            driver.pause().unwrap();
-            tell.send_replace(true);
-        }
-    })]);
-    frozen
-}
-
 /// Waits until it is frozen, and for as long as it is to be.
-async fn sleeps(driver: &Process, frozen: &mut watch::Receiver<bool>, long: Duration) {
-    tokio::time::timeout(rig::WITHIN, frozen.wait_for(|frozen| *frozen)).await.unwrap().unwrap();
+async fn sleeps(driver: &Process, frozen: &mut Struck, long: Duration) {
+    frozen.came().await;
     tokio::time::sleep(long).await;
     driver.resume().unwrap();
 }
