@@ -13,5 +13,8 @@ pkgs.mkShell {
     pkgs.nodejs
     pkgs.skopeo
     pkgs.jq
-  ] ++ pkgs.lib.optionals pkgs.stdenv.hostPlatform.isLinux [ pkgs.chromium ];
+    pkgs.python3
+    pkgs.prometheus
+    pkgs.prometheus.cli
+  ] ++ pkgs.lib.optionals pkgs.stdenv.hostPlatform.isLinux [ pkgs.chromium pkgs.iproute2 pkgs.nftables ];
 }

@@ -5,7 +5,7 @@ let
   inherit (pkgs.address-controller-flake) workspace packages;
 
   # cargo over the whole workspace, with the crates of the lock file.
-  cargo = name: { tools ? [ ], command, sources ? workspace.sources.all }: pkgs.rustPlatform.buildRustPackage {
+  cargo = name: { tools ? [ ], command, sources ? workspace.sources.code }: pkgs.rustPlatform.buildRustPackage {
     pname = "address-controller-${name}";
     inherit (workspace) version;
     src = sources;
@@ -29,7 +29,10 @@ in
     command = "cargo clippy --offline --workspace --all-targets -- --deny warnings";
   };
   # Not those that build a control plane: that takes Go modules from the network.
-  unit = cargo "unit" { command = "cargo test --offline --workspace --exclude e2e --exclude devcluster --exclude browser"; };
+  unit = cargo "unit" {
+    sources = workspace.sources.tested;
+    command = "cargo test --offline --workspace --exclude e2e --exclude devcluster --exclude browser";
+  };
   sim = cargo "sim" {
     command = "cargo run --offline --release --package sim --features planted -- run --hostile --seeds 0..2000";
   };

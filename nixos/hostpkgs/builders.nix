@@ -286,6 +286,9 @@ in
   fakeroot = hostTool "fakeroot" { bins = [ "fakeroot" "faked" "getopt" ]; };
   protobuf = hostTool "protobuf" { bins = [ "protoc" ]; };
   chromium = hostTool "chromium" { };
+  iproute2 = hostTool "iproute2" { bins = [ "ip" ]; };
+  nftables = hostTool "nftables" { bins = [ "nft" ]; };
+  prometheus = hostTool "prometheus" { } // { cli = hostTool "prometheus-cli" { bins = [ "promtool" ]; }; };
   python3 = hostTool "python3" { bins = [ "python3" ]; };
   nodejs = hostTool "nodejs" { bins = [ "node" "npm" "npx" ]; };
   go = hostTool "go" { bins = [ "go" "gofmt" ]; };

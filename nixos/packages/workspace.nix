@@ -19,6 +19,10 @@ let
         (builtins.attrNames (used.dependencies or { } // used.build-dependencies or { })));
   });
 
+  # All code, with what is compiled into its tests.
+  code = [ "Cargo.toml" "Cargo.lock" "rustfmt.toml" "clippy.toml" "crates" "dashboard" "fuzz" "docs/tracing.md" ];
+  of = names: toSource { inherit root; fileset = unions (map (name: root + "/${name}") names); };
+
   # Of a crate, what the compiler reads: no tests, no examples.
   compiled = folder: map (name: maybeMissing (root + "/${folder}/${name}")) [ "Cargo.toml" "build.rs" "src" "assets" "templates" ];
 in
@@ -33,13 +37,9 @@ in
 
   sources = {
     binaries = toSource { inherit root; fileset = unions ([ (root + "/Cargo.toml") (root + "/Cargo.lock") ] ++ lib.concatMap compiled shipped); };
-    # For lints and tests: all code, and what tests read besides.
-    all = toSource {
-      inherit root;
-      fileset = unions (map (name: root + "/${name}") [
-        "Cargo.toml" "Cargo.lock" "rustfmt.toml" "clippy.toml" "crates" "dashboard" "fuzz" "chart" "docs/contract.md" "docs/operations.md"
-      ]);
-    };
+    code = of code;
+    # What tests read besides.
+    tested = of (code ++ [ "chart" "docs/contract.md" "docs/operations.md" "docs/memory.jsonl" "docs/memory.svg" ]);
     chart = name: let folder = root + "/chart/${name}"; in toSource { root = folder; fileset = folder; };
     crds = let folder = root + "/chart/address-controller/templates/crds"; in toSource { root = folder; fileset = folder; };
     docs = toSource { inherit root; fileset = unions [ (root + "/README.md") (root + "/CHANGELOG.md") (root + "/LICENSE") (root + "/docs") ]; };

@@ -42,7 +42,7 @@ impl Image {
     pub fn check(&self, most: u64) -> Result<()> {
         let name = self.name();
         let size = fs::metadata(&self.archive)?.len();
-        println!("{name} {} {:.1} MB", self.about["Digest"].as_str().unwrap_or_default(), megabytes(size));
+        println!("{name} {} {:.1} MB", self.digest(), megabytes(size));
         ensure!(size <= most, "{name} has {size} bytes, more than {most}");
         let user = self.config["User"].as_str().unwrap_or_default();
         ensure!(user == "65532:65532", "{name} runs as {user:?}");
@@ -63,6 +63,11 @@ impl Image {
         let old = inspect("docker-archive", &self.archive, &["--config"])?;
         ensure!(old["config"] == self.config, "{name} is another image for `docker load`");
         Ok(())
+    }
+
+    /// That of its manifest, by which a registry knows it.
+    pub fn digest(&self) -> &str {
+        self.about["Digest"].as_str().unwrap_or_default()
     }
 
     /// What it starts.

@@ -9,6 +9,7 @@ mod image;
 
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
 
@@ -70,7 +71,7 @@ pub fn run() -> Result<()> {
     let wanted = CHECKS.map(|name| format!("checks.{SYSTEM}.{name}"));
     nix.build_all(first.path(), &wanted.each_ref().map(String::as_str), &[])?;
     println!("-- a change rebuilds only what is made of it");
-    edits(&nix, &second, recipes, &checks)?;
+    edits(&nix, &second, recipes, checks)?;
 
     println!("-- the images");
     let all = images(&release, scratch.path())?;
@@ -86,16 +87,16 @@ pub fn run() -> Result<()> {
 }
 
 /// Edits a checkout, file after file, and looks at what would be built anew.
-fn edits(nix: &Nix, checkout: &Checkout, packages: Recipes, checks: &Recipes) -> Result<()> {
-    let mut before = packages;
+fn edits(nix: &Nix, checkout: &Checkout, mut packages: Recipes, mut checks: Recipes) -> Result<()> {
     for edit in EDITS {
         checkout.append(edit.file, edit.adds)?;
         let after = nix.recipes(checkout.path(), "packages")?;
-        edit.compare(&before, &after)?;
-        before = after;
-        if edit.file == DOCUMENT {
+        compare(edit.file, "packages", &packages, &after, edit.felt_by)?;
+        packages = after;
+        if let Some(feels) = edit.checked_by {
             let after = nix.recipes(checkout.path(), "checks")?;
-            ensure!(*checks == after, "a change of {DOCUMENT} rebuilds checks");
+            compare(edit.file, "checks", &checks, &after, feels)?;
+            checks = after;
         }
     }
     Ok(())
@@ -107,6 +108,12 @@ fn images(release: &Path, scratch: &Path) -> Result<Image> {
         let image = Image::open(&release.join(archive(program)), &scratch.join(program))?;
         image.check(MOST)?;
         ensure!(image.entrypoint() == [format!("/bin/{program}")], "{program} does not start {program}");
+        let pinned = pinned(release, program)?;
+        ensure!(
+            pinned == image.digest(),
+            "chart {program} is pinned to {pinned}, and its image is {}",
+            image.digest()
+        );
         image.says_its_version(program)?;
     }
     let all = Image::open(&release.join(archive("address-controller-all")), &scratch.join("all"))?;
@@ -115,6 +122,18 @@ fn images(release: &Path, scratch: &Path) -> Result<Image> {
         all.says_its_version(program)?;
     }
     Ok(all)
+}
+
+/// The digest of the image that a packaged chart asks for.
+fn pinned(release: &Path, chart: &str) -> Result<String> {
+    let archive = release.join(format!("{chart}-{}.tgz", env!("CARGO_PKG_VERSION")));
+    let mut tar = Command::new("tar");
+    let output =
+        tar.arg("-xzOf").arg(&archive).arg(format!("{chart}/values.yaml")).output().context("running tar")?;
+    ensure!(output.status.success(), "{} has no values.yaml", archive.display());
+    let values: serde_json::Value = serde_yaml_ng::from_slice(&output.stdout)?;
+    let digest = values["image"]["digest"].as_str();
+    digest.map(str::to_owned).with_context(|| format!("{} says no digest of its image", archive.display()))
 }
 
 /// The archive of an image in the folder of a release.
@@ -128,22 +147,28 @@ struct Edit {
     /// A comment, or what comes nearest to one.
     adds: &'static str,
     felt_by: &'static [&'static str],
+    /// The checks that are made of it, where that is looked at.
+    checked_by: Option<&'static [&'static str]>,
 }
 
-/// One that no test reads.
-const DOCUMENT: &str = "docs/performance.md";
-
 const EDITS: &[Edit] = &[
-    Edit { file: DOCUMENT, adds: "\nMore.\n", felt_by: &["docs"] },
-    Edit { file: "docs/operations.md", adds: "\nMore.\n", felt_by: &["docs"] },
-    Edit { file: "crates/e2e/tests/flagship.rs", adds: "// More.\n", felt_by: &[] },
-    Edit { file: "crates/xtask/src/main.rs", adds: "// More.\n", felt_by: &[] },
-    Edit { file: "crates/sim/src/lib.rs", adds: "// More.\n", felt_by: &[] },
-    Edit { file: "flake.nix", adds: "# More.\n", felt_by: &[] },
+    // No test reads it.
+    Edit { file: "docs/performance.md", adds: "\nMore.\n", felt_by: &["docs"], checked_by: Some(&[]) },
+    Edit { file: "docs/operations.md", adds: "\nMore.\n", felt_by: &["docs"], checked_by: Some(&["unit"]) },
+    Edit { file: "crates/e2e/tests/flagship.rs", adds: "// More.\n", felt_by: &[], checked_by: None },
+    Edit { file: "crates/xtask/src/main.rs", adds: "// More.\n", felt_by: &[], checked_by: None },
+    Edit {
+        file: "crates/sim/src/lib.rs",
+        adds: "// More.\n",
+        felt_by: &[],
+        checked_by: Some(&["clippy", "fmt", "sim", "unit"]),
+    },
+    Edit { file: "flake.nix", adds: "# More.\n", felt_by: &[], checked_by: Some(&[]) },
     Edit {
         file: "chart/metallb-iad/values.yaml",
         adds: "# More.\n",
         felt_by: &["charts", "release", "release-multiarch"],
+        checked_by: None,
     },
     Edit {
         file: "crates/api/src/lib.rs",
@@ -161,21 +186,19 @@ const EDITS: &[Edit] = &[
             "release",
             "release-multiarch",
         ],
+        checked_by: None,
     },
 ];
 
-impl Edit {
-    /// Compares the recipes from before the change with those from after.
-    fn compare(&self, before: &Recipes, after: &Recipes) -> Result<()> {
-        let differs = |(name, recipe): &(&String, &String)| before.get(*name) != Some(*recipe);
-        let felt: BTreeSet<&str> = after.iter().filter(differs).map(|(name, _)| name.as_str()).collect();
-        let expected: BTreeSet<&str> = self.felt_by.iter().copied().collect();
-        ensure!(
-            felt == expected,
-            "a change of {} rebuilds {felt:?}, and was to rebuild {expected:?}",
-            self.file
-        );
-        println!("{}: rebuilds {} of {} packages", self.file, felt.len(), after.len());
-        Ok(())
-    }
+/// Compares the recipes from before a change with those from after.
+fn compare(file: &str, outputs: &str, before: &Recipes, after: &Recipes, expected: &[&str]) -> Result<()> {
+    let differs = |(name, recipe): &(&String, &String)| before.get(*name) != Some(*recipe);
+    let felt: BTreeSet<&str> = after.iter().filter(differs).map(|(name, _)| name.as_str()).collect();
+    let expected: BTreeSet<&str> = expected.iter().copied().collect();
+    ensure!(
+        felt == expected,
+        "a change of {file} rebuilds the {outputs} {felt:?}, and was to rebuild {expected:?}"
+    );
+    println!("{file}: rebuilds {} of {} {outputs}", felt.len(), after.len());
+    Ok(())
 }
