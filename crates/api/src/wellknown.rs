@@ -49,6 +49,8 @@ pub mod driver {
     pub const DESCRIPTION: &str = "metallb.drivers.local.sdn.cozystack.io/description";
     /// Annotation of a placeholder: when a handoff back to it began (RFC 3339).
     pub const HANDOFF_STARTED: &str = "metallb.drivers.local.sdn.cozystack.io/handoff-started";
+    /// Annotation of a placeholder, `"Gap"`: it was made when nobody had its address any more.
+    pub const HANDOFF_MODE: &str = "metallb.drivers.local.sdn.cozystack.io/handoff-mode";
     /// Annotation on a pinned Service, `"true"`: the pin is ours.
     pub const PINNED: &str = "metallb.drivers.local.sdn.cozystack.io/pinned";
     /// Label on a pinned Service, `"true"`, so that a pool's `serviceSelectors` can admit what we pinned.

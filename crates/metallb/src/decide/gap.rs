@@ -68,7 +68,8 @@ impl Begun {
             // Left from an earlier handoff.
             return None;
         }
-        Some(if index.config.gap { Self::Gap(at) } else { Self::Overlap(at) })
+        let alone = hold.and_then(|hold| hold.annotation(driver::HANDOFF_MODE)) == Some("Gap");
+        Some(if index.config.gap || alone { Self::Gap(at) } else { Self::Overlap(at) })
     }
 }
 

@@ -61,6 +61,12 @@ fn without_stale(old: Option<&Value>, new: Value) -> Value {
     }
 }
 
+/// The address is with somebody again.
+pub(super) fn end_gap(handoff: &mut Handoff, now: Timestamp) {
+    handoff.finished_at = Some(MicroTime(now));
+    handoff.unheld_milliseconds = milliseconds(handoff.started_at.0, now);
+}
+
 /// An edit of the status of one address.
 pub struct Edit<'a> {
     address: &'a std::sync::Arc<IPAddress>,
@@ -178,8 +184,7 @@ impl<'a> Edit<'a> {
             && handoff.direction == HandoffDirection::Disassociate
             && handoff.finished_at.is_none()
         {
-            handoff.finished_at = Some(MicroTime(now));
-            handoff.unheld_milliseconds = milliseconds(handoff.started_at.0, now);
+            end_gap(handoff, now);
         }
     }
 

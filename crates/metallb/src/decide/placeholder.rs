@@ -46,6 +46,8 @@ pub struct Beside {
     pub ports: BTreeSet<(String, i32)>,
     /// When the handoff back to the placeholder began.
     pub started: Option<jiff::Timestamp>,
+    /// Nobody has the address by then: it comes back in a gap.
+    pub alone: bool,
     /// The trace of that handoff.
     pub trace: Option<Context>,
 }
@@ -53,7 +55,7 @@ pub struct Beside {
 impl Beside {
     /// Beside this Service.
     pub fn of(service: &Service) -> Self {
-        Self { shape: service.shape(), ports: service.ports(), started: None, trace: None }
+        Self { shape: service.shape(), ports: service.ports(), ..Self::default() }
     }
 
     /// A port that the Service does not use.
@@ -94,6 +96,9 @@ pub fn make(index: &Index, wish: Wish) -> Service {
     }
     if let Some(started) = beside.started {
         annotations.insert(driver::HANDOFF_STARTED.to_owned(), started.to_string());
+    }
+    if beside.alone {
+        annotations.insert(driver::HANDOFF_MODE.to_owned(), "Gap".to_owned());
     }
     if let Some(trace) = beside.trace {
         annotations.insert(TRACEPARENT.to_owned(), trace.to_string());

@@ -13,7 +13,8 @@ use super::address::arm;
 use super::handoff::text;
 use super::ledger::Edit;
 use super::marks::{is_pin_ours, our_key, undress};
-use super::{Unit, gap, placeholder, trace};
+use super::placeholder::{self, Beside};
+use super::{Unit, gap, trace};
 use crate::index::Index;
 use crate::parse::service::{View, sharing_key};
 
@@ -39,7 +40,14 @@ pub(super) fn clear(
         let assigned = address.ip().is_ok_and(|ip| hold.is_some_and(|hold| hold.ingress().contains(&ip)));
         all_assigned &= assigned;
         if holds.is_empty() {
-            arm(index, unit, address, &sharing_key(moment.entropy), None, plan);
+            // By these words the gap is told of even if the driver dies, or loses a race, before the ledger says so.
+            let made = Beside {
+                started: Some(moment.now),
+                alone: true,
+                trace: trace.as_ref().map(|trace| trace.operation.context),
+                ..Beside::default()
+            };
+            arm(index, unit, address, &sharing_key(moment.entropy), Some(made), plan);
             plan.actions.extend(trace.as_ref().map(|trace| trace.step("hold.arm", address.key().as_str())));
         }
         let mut edit = Edit::of(address);
@@ -50,7 +58,7 @@ pub(super) fn clear(
             ("NotAssigned", format!("MetalLB has not assigned the address to placeholder {to}"))
         };
         edit.condition(types::HELD, assigned, reason, &message, moment.now);
-        ended = edit.finishes().cloned().or(ended);
+        ended = edit.finishes().cloned().into_iter().chain(ended).reduce(trace::longer);
         plan.actions.extend(edit.action());
         // A hold that still wears the last tenant's shape never shares with the next.
         if let Some(hold) = hold {
@@ -66,8 +74,9 @@ pub(super) fn clear(
         }
         plan.push(trace.step("ledger.disassociate", ""));
         // Else it is over when the placeholder has the address.
-        let is_over = all_assigned && !trace.goes_on(unit, group);
-        plan.actions.extend(ended.filter(|_| is_over).and_then(|ended| trace.end(&ended)));
+        let others = trace.others(index, unit, group, moment.now).filter(|_| all_assigned);
+        let all = others.and_then(|others| others.into_iter().chain(ended).reduce(trace::longer));
+        plan.actions.extend(all.and_then(|all| trace.end(&all)));
     }
     if service.is_some_and(|service| service.is_deleting()) && all_assigned {
         // All went as whoever deleted the Service expects it, and the ledger shows it.

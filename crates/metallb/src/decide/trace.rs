@@ -17,7 +17,7 @@ use plan::trace::{Attribute, Context, Operation, Timing, TraceId, of_claim, user
 
 use super::Unit;
 use super::handoff::is_assigned;
-use super::ledger::is_under_way;
+use super::ledger::{end_gap, is_under_way};
 use super::marks::ips;
 use crate::index::Index;
 use crate::parse::service::View;
@@ -44,15 +44,22 @@ impl Trace {
         self.operation.step(name, subject, timing, self.about.clone())
     }
 
-    /// Whether another address of this way back is still with nobody: a driver died between the two.
-    pub(super) fn goes_on(&self, unit: &Unit, group: &[Arc<IPAddress>]) -> bool {
+    /// What the ledger says of the other addresses of this way back, or is about to say: a driver died between the two. None
+    /// if one of them is still with nobody.
+    pub(super) fn others(
+        &self,
+        index: &Index,
+        unit: &Unit,
+        group: &[Arc<IPAddress>],
+        now: Timestamp,
+    ) -> Option<Vec<Handoff>> {
         let id = self.operation.trace_id();
         let is_other = |one: &&Arc<IPAddress>| group.iter().all(|known| known.key() != one.key());
-        unit.addresses
-            .iter()
-            .filter(is_other)
-            .filter_map(|one| way_back(one))
-            .any(|handoff| handoff.finished_at.is_none() && handoff.trace_id.as_ref() == Some(&id))
+        let of_it = |one: &Arc<IPAddress>| {
+            let handoff = way_back(one).filter(|handoff| handoff.trace_id.as_ref() == Some(&id))?;
+            Some(ended(index, one, handoff, now))
+        };
+        unit.addresses.iter().filter(is_other).filter_map(of_it).collect()
     }
 
     /// The root: the handoff as the ledger shows it.
@@ -141,15 +148,45 @@ pub(super) fn held_again(
     let Some(trace) = resumed(index, &group, handoff) else { return Vec::new() };
     let until = handoff.finished_at.as_ref().map(|at| at.0);
     let mut said = vec![trace.wait("metallb.assign", address.key().as_str(), until)];
-    // Others that come to rest by this decision, too, have done so by the actions before this one, or do behind it.
-    let is_over = |other: &Arc<IPAddress>| {
-        way_back(other).is_some_and(|other| other.finished_at.is_some())
-            || (other.key() < address.key() && is_assigned(index, other))
+    let at_service = |one: &Arc<IPAddress>| {
+        one.associated_to().is_some_and(|to| format!("{}/{}", to.namespace, to.name) == handoff.from)
     };
-    if group.iter().all(|other| other.key() == address.key() || is_over(other)) {
-        said.extend(trace.end(handoff));
+    if unit.addresses.iter().any(at_service) {
+        // The last address to leave the Service ends the handoff.
+        return said;
     }
+    // Others that come to rest by this decision, too, have done so by the actions before this one.
+    let others = group.iter().filter(|other| other.key() != address.key());
+    let others: Option<Vec<_>> = others
+        .map(|other| {
+            let comes_first = other.key() < address.key();
+            way_back(other)
+                .filter(|handoff| comes_first || handoff.finished_at.is_some())
+                .and_then(|handoff| ended(index, other, handoff, until?))
+        })
+        .collect();
+    let all = others.and_then(|others| others.into_iter().chain([handoff.clone()]).reduce(longer));
+    said.extend(all.and_then(|all| trace.end(&all)));
     said
+}
+
+/// The way back of an address, if it is over or ends by this decision.
+fn ended(index: &Index, address: &Arc<IPAddress>, handoff: &Handoff, now: Timestamp) -> Option<Handoff> {
+    let mut handoff = handoff.clone();
+    if handoff.finished_at.is_none() {
+        if !is_assigned(index, address) {
+            return None;
+        }
+        end_gap(&mut handoff, now);
+    }
+    Some(handoff)
+}
+
+/// Two addresses of one handoff as one: over with the later one, and with nobody for as long as the one that was so for longer.
+pub(super) fn longer(one: Handoff, other: Handoff) -> Handoff {
+    let finished_at = one.finished_at.clone().max(other.finished_at.clone());
+    let longer = if other.unheld_milliseconds > one.unheld_milliseconds { other } else { one };
+    Handoff { finished_at, ..longer }
 }
 
 /// The last handoff, if it was a way back.

@@ -1,5 +1,6 @@
 //! Contract §11: the handoff through restarts, and the objects that the Go implementation left.
 
+use api::address::{HandoffDirection, HandoffMode};
 use api::wellknown::{CLAIM, driver};
 use rstest::rstest;
 use serde_json::json;
@@ -123,4 +124,22 @@ fn c11_86_type_change_under_a_load_balancer_class_waits_for_metallb() {
     world.metallb.restart(&mut world.server);
     world.settle();
     world.assert_held(IP);
+}
+
+/// Whether the driver dies between the new hold and the ledger, or loses a race there: the ledger shows the gap.
+#[test]
+fn c11_87_a_gap_that_nobody_chose_is_told_through_a_crash() {
+    crash::from(
+        associated(&Setup { contended: false, ..Setup::default() }, json!({})),
+        |world| {
+            world.law.gap = true;
+            world.patch(&service_ref("web"), json!({ "spec": { "type": "ClusterIP" } }));
+        },
+        |world| {
+            world.assert_held(IP);
+            let handoff = world.address_of(IP).status.as_ref().unwrap().last_handoff.clone().unwrap();
+            assert_eq!((handoff.direction, handoff.mode), (HandoffDirection::Disassociate, HandoffMode::Gap));
+            assert!(handoff.unheld_milliseconds > Some(0), "{handoff:?}; {}", world.last_words(60));
+        },
+    );
 }
