@@ -51,6 +51,8 @@ pub mod driver {
     pub const HANDOFF_STARTED: &str = "metallb.drivers.local.sdn.cozystack.io/handoff-started";
     /// Annotation of a placeholder, `"Gap"`: it was made when nobody had its address any more.
     pub const HANDOFF_MODE: &str = "metallb.drivers.local.sdn.cozystack.io/handoff-mode";
+    /// Annotation of a placeholder: when MetalLB was last made to look at it again (RFC 3339).
+    pub const ASKED_AGAIN: &str = "metallb.drivers.local.sdn.cozystack.io/asked-again";
     /// Annotation on a pinned Service, `"true"`: the pin is ours.
     pub const PINNED: &str = "metallb.drivers.local.sdn.cozystack.io/pinned";
     /// Label on a pinned Service, `"true"`, so that a pool's `serviceSelectors` can admit what we pinned.

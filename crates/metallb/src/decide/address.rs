@@ -1,19 +1,25 @@
 //! Contract §10 and §12: holding and teardown of one address.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use api::conditions::{find, types};
 use api::wellknown::{ADDRESS_PROTECTION, driver};
 use api::{IPAddress, Ip};
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Service;
 use plan::{Action, Event, Guard, Moment, Object, Plan, Target};
 use serde_json::json;
 
 use super::ledger::Edit;
 use super::placeholder::{self, Beside, Wish};
+use super::unholdable::is_unholdable;
 use super::{Unit, trace};
-use crate::index::Index;
+use crate::index::{Failure, Index};
 use crate::parse::service::{View, is_our_key, sharing_key};
+
+/// How soon, and how late at most, MetalLB is made to look again at a hold that it refused.
+const ASK_AGAIN: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(300));
 
 /// Whether the address carries our finalizer.
 pub fn has_teardown(address: &IPAddress) -> bool {
@@ -139,6 +145,9 @@ fn tell_held(
         edit.condition(types::HELD, false, "NoPool", &message, moment.now);
     } else if let Some(failure) = index.failure(placeholder) {
         edit.condition(types::HELD, false, "NotAssigned", &failure.message, moment.now);
+        if index.services_of_ip(ip).next().is_none() {
+            ask_again(index, address, placeholder, failure, moment, plan);
+        }
     } else if told.is_some_and(|condition| condition.status == "True") {
         let message = format!("MetalLB has not assigned the address to placeholder {name}");
         edit.condition(types::HELD, false, "NotAssigned", &message, moment.now);
@@ -147,6 +156,35 @@ fn tell_held(
         plan.push(action);
         plan.actions.extend(ended.iter().flat_map(|ended| trace::held_again(index, unit, address, ended)));
     }
+}
+
+/// MetalLB refused the hold an address that no Service shows: whoever had it in its books may be gone from them since, and
+/// MetalLB looks at nobody again for that. It looks at a placeholder that is written. First soon, then ever more rarely.
+fn ask_again(
+    index: &Index,
+    address: &IPAddress,
+    placeholder: &Arc<Service>,
+    failure: &Failure,
+    moment: &Moment,
+    plan: &mut Plan,
+) {
+    if placeholder.is_deleting() || is_unholdable(index, address) {
+        return;
+    }
+    let asked: Option<Timestamp> =
+        placeholder.annotation(driver::ASKED_AGAIN).and_then(|asked| asked.parse().ok());
+    let made = placeholder.metadata.creation_timestamp.as_ref().map(|at| at.0);
+    let tried = asked
+        .zip(made)
+        .map(|(asked, made)| Duration::try_from(asked.duration_since(made)).unwrap_or_default());
+    let pause = tried.unwrap_or_default().clamp(ASK_AGAIN.0, ASK_AGAIN.1);
+    let Some(since) = asked.max(failure.at) else { return };
+    if let Some(left) = moment.left_of(pause, since) {
+        plan.retry(left);
+        return;
+    }
+    let body = json!({ "metadata": { "annotations": { driver::ASKED_AGAIN: moment.now.to_string() } } });
+    plan.push(placeholder::patch(placeholder, body));
 }
 
 fn tell_held_by_other(address: &Arc<IPAddress>, other: &Arc<Service>, moment: &Moment, plan: &mut Plan) {

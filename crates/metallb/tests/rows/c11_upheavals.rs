@@ -2,13 +2,14 @@
 
 use api::address::{HandoffDirection, HandoffMode};
 use api::wellknown::{CLAIM, driver};
+use kube::ResourceExt;
 use rstest::rstest;
 use serde_json::json;
 
 use super::c11_reverse::associated;
 use crate::world::build::{IP, IP6, Setup, address_ref, claim_ref, service, service_ref, web};
 use crate::world::look::condition;
-use crate::world::{Pace, crash};
+use crate::world::{Pace, World, crash};
 
 #[test]
 fn c11_81_metallb_restarts_at_any_moment() {
@@ -121,6 +122,15 @@ fn c11_86_type_change_under_a_load_balancer_class_waits_for_metallb() {
     let held = condition(&world.address_of(IP), "Held");
     assert_eq!(held, Some(("False".into(), "NotAssigned".into())), "{}", world.last_words(40));
     assert_eq!(world.holders(IP), ["tenant-a/web"]);
+    // Nobody shows the IP, so MetalLB is made to look again, soon and then ever more rarely.
+    let asked = |world: &World| world.hold(IP).annotations().get(driver::ASKED_AGAIN).cloned();
+    world.pass(10);
+    assert!(asked(&world).is_some());
+    let before = world.writes;
+    for _ in 0..3_600 {
+        world.pass(1);
+    }
+    assert!((12..25).contains(&(world.writes - before)), "{} writes in an hour", world.writes - before);
     world.metallb.restart(&mut world.server);
     world.settle();
     world.assert_held(IP);

@@ -55,6 +55,8 @@ fn he_goes(world: &mut World) {
     let before = world.told(&address_ref(NAME), "ConflictResolved").len();
     world.delete(&thief_ref());
     world.settle();
+    // MetalLB may have been told of nothing by which it would look at the hold again.
+    world.pass(10);
     let address = world.address_of(IP);
     assert!(!address.phase().is_drivers(), "{}", world.last_words(60));
     assert_eq!(condition(&address, "Conflict"), None);
