@@ -104,6 +104,20 @@ impl<'a> Seen<'a> {
     /// Waits until Jaeger has as many spans of the trace as are drawn, and they are as drawn, each with the attributes
     /// that all have; returns the root.
     pub async fn as_drawn(&mut self, trace: &str, above: &str, claim: &str) -> Span {
+        self.seen(trace, above, claim, str::to_owned).await
+    }
+
+    /// The same where two processes write at once, and either may be the first.
+    pub async fn in_any_order(&mut self, trace: &str, above: &str, claim: &str) -> Span {
+        let sorted = |tree: &str| {
+            let mut lines: Vec<_> = tree.lines().collect();
+            lines.sort_unstable();
+            lines.join("\n")
+        };
+        self.seen(trace, above, claim, sorted).await
+    }
+
+    async fn seen(&mut self, trace: &str, above: &str, claim: &str, order: impl Fn(&str) -> String) -> Span {
         let drawn = drawn(above);
         let what = format!("{} spans of {trace}: {above}", drawn.lines().count());
         let mut spans = rig::eventually(&what, async || {
@@ -111,7 +125,7 @@ impl<'a> Seen<'a> {
             (spans.len() >= drawn.lines().count()).then_some(spans)
         })
         .await;
-        assert_eq!(tree(&spans), drawn, "{spans:#?}");
+        assert_eq!(order(&tree(&spans)), order(&drawn), "{spans:#?}");
         let name = &self.stage.name;
         for (tag, value) in
             [("k8s.namespace.name", name.as_str()), ("ipam.claim", claim), ("ipam.class", name)]
