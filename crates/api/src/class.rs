@@ -5,7 +5,8 @@ use kube::{CustomResource, KubeSchema};
 use schemars::{Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
-use crate::ReclaimPolicy;
+use crate::conditions::{find, types};
+use crate::{Family, ReclaimPolicy};
 
 /// The desired state of an `IPAddressClass` (contract §2).
 #[derive(CustomResource, KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -57,7 +58,7 @@ pub struct IPAddressClassStatus {
     /// The pool that new addresses are drawn from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pool: Option<String>,
-    /// `Accepted` and `Ready`.
+    /// `Accepted` and `Ready`; `IPv4Available` or `IPv6Available` while the cluster lacks that family.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["type".into()]))]
     pub conditions: Vec<Condition>,
@@ -71,6 +72,12 @@ fn any_object(_: &mut SchemaGenerator) -> Schema {
 }
 
 impl IPAddressClass {
+    /// Why there can be no address of a family, if its driver says so.
+    pub fn lacks(&self, family: Family) -> Option<&str> {
+        let condition = find(&self.status.as_ref()?.conditions, types::available(family))?;
+        (condition.status == "False").then_some(condition.message.as_str())
+    }
+
     /// Whether claims that name no class get this one.
     pub fn is_default(&self) -> bool {
         self.metadata

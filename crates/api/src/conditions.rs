@@ -20,6 +20,14 @@ pub mod types {
     pub const CONFLICT: &str = "Conflict";
     /// On classes: new reservations are made.
     pub const ACCEPTED: &str = "Accepted";
+
+    /// On classes: whether there can be addresses of a family at all; there only while there cannot.
+    pub const fn available(family: crate::Family) -> &'static str {
+        match family {
+            crate::Family::IPv4 => "IPv4Available",
+            crate::Family::IPv6 => "IPv6Available",
+        }
+    }
 }
 
 /// Sets the condition `kind` and says whether anything but the time changed. The transition time moves only

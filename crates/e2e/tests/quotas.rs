@@ -1,6 +1,8 @@
 //! Quotas and missing families: what the cluster refuses is said on the claim, in its words.
 
+use api::Family;
 use api::claim::ClaimPhase;
+use api::conditions::{self, types};
 use devcluster::{Controller, Families};
 use k8s_openapi::api::core::v1::{Namespace, ResourceQuota};
 use kube::ResourceExt;
@@ -93,6 +95,17 @@ fn c9_i2_f3_what_the_cluster_refuses_is_said_on_the_claim() {
         let third = stage.v4.iter().find(|ip| **ip != first && **ip != second).unwrap();
         stage.held(third).await;
         stage.claim_is("both", ClaimPhase::Pending).await;
+        // For good, in plain words, on the class, and on each claim that waits for it.
+        let kind = types::available(Family::IPv6);
+        let lacks = stage.class_says_of(&stage.name, kind, "False/FamilyNotConfigured").await;
+        assert!(lacks.contains("no IPv6 service range"), "{lacks}");
+        for claim in ["six", "both"] {
+            rig::until(&stage.claims(), claim, "to say what the cluster lacks", |claim| {
+                let bound = conditions::find(rig::claim_conditions(claim), types::BOUND);
+                bound.is_some_and(|bound| bound.message.ends_with(&lacks))
+            })
+            .await;
+        }
         tokio::time::sleep(A_WHILE).await;
         let tried = rig.audit().since(mark).into_iter();
         let tried =

@@ -44,6 +44,7 @@ impl Shadow {
             Change::Applied(object) => _ = store.put(found_by(object.reference()), any(object)),
             Change::Deleted(object) => _ = store.deleted(&found_by(object.reference()), &any(object)),
             Change::Gone { reference, uid } => _ = store.gone(&found_by(reference.clone()), uid),
+            Change::Refused { .. } => {}
             Change::ListBegins(_) => store.list_begins(),
             Change::InList(object) => _ = store.in_list(found_by(object.reference()), any(object)),
             Change::Listed(_) => {

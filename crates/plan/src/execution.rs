@@ -225,8 +225,9 @@ impl Execution {
     fn done(&mut self, action: &Action, named: String, reply: Reply) -> Option<Change> {
         match (action, reply) {
             (_, Reply::Failed(verdict)) => {
+                let refused = refused(action, &verdict);
                 self.give_up(action, verdict);
-                None
+                refused
             }
             (Action::ConfirmAbsent { uid, .. }, Reply::Object(object)) => {
                 if uid.is_none() || object.meta().uid == *uid {
@@ -296,6 +297,16 @@ pub fn was_the_last_write(object: &Object) -> bool {
     meta.deletion_timestamp.is_some()
         && meta.finalizers.as_ref().is_none_or(Vec::is_empty)
         && meta.deletion_grace_period_seconds.unwrap_or_default() == 0
+}
+
+/// What an index learns of an object that the server will not have.
+fn refused(action: &Action, verdict: &Verdict) -> Option<Change> {
+    match (action, verdict) {
+        (Action::Create { object, .. }, Verdict::Refused { words, quiet: false }) => {
+            Some(Change::Refused { object: object.clone(), words: words.clone() })
+        }
+        _ => None,
+    }
 }
 
 const fn guard(action: &Action) -> Option<&Guard> {

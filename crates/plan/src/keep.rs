@@ -48,6 +48,8 @@ impl<T: Kept, I, D> Keep<T, I, D> {
                 let old = (self.store)(index).gone(&T::key_of(&reference), &uid);
                 (self.changed)(index, old.as_deref(), None, dirty);
             }
+            // Nothing came of it.
+            Change::Refused { .. } => {}
             Change::ListBegins(_) => (self.store)(index).list_begins(),
             Change::InList(object) => self.put(index, object, Store::in_list, dirty),
             Change::Listed(_) => {

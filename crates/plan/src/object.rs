@@ -218,6 +218,13 @@ pub enum Change {
         /// Its uid.
         uid: String,
     },
+    /// The answer to our own create: the server will not have the object, which is nowhere.
+    Refused {
+        /// The object.
+        object: Object,
+        /// The server's words.
+        words: String,
+    },
     /// A complete list of one kind begins: a watch began, or began anew. [`InList`](Self::InList) tells of each object in
     /// it, until [`Listed`](Self::Listed). Answers to our own writes may come between. A list that begins before another
     /// is over takes its place.
@@ -232,7 +239,10 @@ impl Change {
     /// The kind of the objects it is about.
     pub const fn kind(&self) -> Kind {
         match self {
-            Self::Applied(object) | Self::InList(object) | Self::Deleted(object) => object.kind(),
+            Self::Applied(object)
+            | Self::InList(object)
+            | Self::Deleted(object)
+            | Self::Refused { object, .. } => object.kind(),
             Self::Gone { reference, .. } => reference.kind,
             Self::ListBegins(kind) | Self::Listed(kind) => *kind,
         }

@@ -127,8 +127,8 @@ impl World {
             }
             Change::Applied(object) => self.put(source, key_of(&object), &object),
             Change::Deleted(object) => self.drop(source, &key_of(&object)),
-            // The answer to a deletion of our own: we only read.
-            Change::Gone { .. } => {}
+            // The answers to writes of our own: we only read.
+            Change::Gone { .. } | Change::Refused { .. } => {}
         }
     }
 

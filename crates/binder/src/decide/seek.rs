@@ -79,7 +79,7 @@ pub(super) fn seek(index: &Index, claim: &IPAddressClaim, need: &Need) -> Sought
         }
     }
     if !waiting.is_empty() {
-        let message = words::nothing_free(&class.name_any(), &class.spec.provisioner, &waiting);
+        let message = words::nothing_free(&class, &waiting);
         sought.obstacle = sought.obstacle.or(Some(Verdict::no("WaitingForProvisioning", message)));
     }
     sought

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use api::address::AddressPhase;
-use api::{Family, IPAddress};
+use api::{Family, IPAddress, IPAddressClass};
 use kube::ResourceExt;
 
 /// The plural that never means another group's kind.
@@ -64,12 +64,18 @@ pub(super) fn kept_for_a_successor(released: &[Arc<IPAddress>]) -> String {
     )
 }
 
-pub(super) fn nothing_free(class: &str, provisioner: &str, missing: &[Family]) -> String {
-    format!(
-        "no {} address of class {class} is available yet; waiting for its provisioner {provisioner}, or for an \
+pub(super) fn nothing_free(class: &IPAddressClass, missing: &[Family]) -> String {
+    let (name, provisioner) = (class.name_any(), &class.spec.provisioner);
+    let mut text = format!(
+        "no {} address of class {name} is available yet; waiting for its provisioner {provisioner}, or for an \
          admin to create an IPAddress of that class",
         families(missing)
-    )
+    );
+    for why in missing.iter().filter_map(|&family| class.lacks(family)) {
+        text.push_str("; ");
+        text.push_str(why);
+    }
+    text
 }
 
 /// What happened to an address that is bound to a claim and does not serve it.

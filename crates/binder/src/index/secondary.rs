@@ -40,9 +40,16 @@ impl Index {
             }
             touched.extend(self.claims_by_default.iter().cloned());
         }
-        // Nothing else of a class is looked at here: parameters and status are the driver's.
-        let provisioner = |class: Option<&IPAddressClass>| class.map(|class| class.spec.provisioner.clone());
-        if provisioner(old) != provisioner(new) {
+        // Nothing else of a class is looked at here: parameters are the driver's, and of its status what claims are told.
+        let told = |class: Option<&IPAddressClass>| {
+            class.map(|class| {
+                (
+                    class.spec.provisioner.clone(),
+                    Family::ALL.map(|family| class.lacks(family).map(str::to_owned)),
+                )
+            })
+        };
+        if told(old) != told(new) {
             touched.extend(self.claims_by_class.get(&name).cloned());
         }
         for key in touched {

@@ -124,6 +124,36 @@ fn c4_06_no_class_is_guessed(#[case] defaults: &[&str], #[case] expected: &str, 
     assert_eq!(lab.standing[&key].len(), 1, "a condition and an event, once");
 }
 
+/// What a class's driver says of a family is said to the claims that wait for it, until it is so no more.
+#[test]
+fn f3_claims_that_wait_are_told_which_family_there_is_none_of() {
+    let lacks = |status: &str| {
+        json!({ "status": { "conditions": [{
+            "type": "IPv6Available", "status": status, "reason": "FamilyNotConfigured", "message": "no IPv6 here",
+            "lastTransitionTime": "2026-11-30T00:00:00Z",
+        }] } })
+    };
+    let mut lab = lab();
+    lab.claim("six", json!({"family": "IPv6"}))
+        .claim("both", json!({"family": "Dual"}))
+        .claim("four", json!({}));
+    lab.rest();
+    lab.edit(&class_ref("pub"), &lacks("False")).rest();
+    for (claim, told) in [("six", true), ("both", true), ("four", false)] {
+        assert_eq!(lab.see_claim(claim), "Pending [] WaitingForProvisioning Resolved");
+        let said = lab.claim_message(claim, "Bound");
+        assert_eq!(said.ends_with("; no IPv6 here"), told, "{claim}: {said}");
+    }
+    lab.claim("late", json!({"family": "IPv6"})).rest();
+    assert!(lab.claim_message("late", "Bound").contains("no IPv6 here"));
+    for mended in [lacks("True"), json!({ "status": { "conditions": null } })] {
+        lab.edit(&class_ref("pub"), &lacks("False")).rest();
+        assert!(lab.claim_message("six", "Bound").contains("no IPv6 here"));
+        lab.edit(&class_ref("pub"), &mended).rest();
+        assert!(!lab.claim_message("six", "Bound").contains("no IPv6 here"));
+    }
+}
+
 #[test]
 fn c4_06_a_missing_class_is_waited_for() {
     let mut lab = Lab::new();

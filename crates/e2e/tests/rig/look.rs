@@ -88,7 +88,11 @@ impl Stage {
 
     /// Waits until the `Accepted` of a class reads `status/reason`, and returns its message.
     pub async fn class_says(&self, class: &str, verdict: &str) -> String {
-        let kind = conditions::types::ACCEPTED;
+        self.class_says_of(class, conditions::types::ACCEPTED, verdict).await
+    }
+
+    /// Waits until a condition of a class reads `status/reason`, and returns its message.
+    pub async fn class_says_of(&self, class: &str, kind: &str, verdict: &str) -> String {
         let what = format!("to say {kind}={verdict}");
         let class =
             until(&self.classes(), class, &what, |class| said(class_conditions(class), kind) == verdict)

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use api::conditions::{set, types};
+use api::conditions::{clear, set, types};
 use api::wellknown::{AUTO_CLAIM_CLASS, driver};
-use api::{IPAddressClass, IPAddressClassStatus};
+use api::{Family, IPAddressClass, IPAddressClassStatus};
 use kube::ResourceExt;
 use plan::{Action, Event, Moment, Object, Plan, Target};
 
@@ -107,6 +107,20 @@ pub(super) fn decide(index: &Index, name: &str, moment: &Moment) -> Plan {
     };
     for kind in [types::ACCEPTED, types::READY] {
         set(&mut conditions, moment.now, generation, kind, accepted, reason, &message);
+    }
+    for family in Family::ALL {
+        let kind = types::available(family);
+        match index.has_family(family) {
+            Some(true) => drop(clear(&mut conditions, kind)),
+            Some(false) => {
+                let message = format!(
+                    "the cluster has no {family} service range (--service-cluster-ip-range of its API server): claims of that family, or of Dual, wait for one"
+                );
+                set(&mut conditions, moment.now, generation, kind, false, "FamilyNotConfigured", &message);
+            }
+            // What was known of it before this process began stands until it is known again.
+            None => {}
+        }
     }
     let new = IPAddressClassStatus {
         load_balancer_class: index.config.lb_class.clone(),

@@ -33,6 +33,9 @@ impl Index {
             Kind::Claim => CLAIMS.take_in(self, change, &mut dirty),
             Kind::Service => {
                 let listed = matches!(change, Change::Listed(_));
+                if let Change::Refused { object, words } = &change {
+                    self.placeholder_refused(object, words, &mut dirty);
+                }
                 SERVICES.take_in(self, change, &mut dirty);
                 if listed {
                     self.services_were_listed();

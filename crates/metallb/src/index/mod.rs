@@ -5,6 +5,7 @@
 
 mod change;
 mod failures;
+mod families;
 mod fights;
 mod ips;
 mod namespaces;
@@ -109,6 +110,8 @@ pub struct Index {
     unclaimed: BTreeSet<ServiceKey>,
     /// Classes that are marked for auto-claim, of whatever driver.
     auto_claim_classes: BTreeSet<String>,
+    /// Whether the cluster has a family, where that is known.
+    families: HashMap<Family, bool>,
     counts: Counts,
     /// Which operations are traced.
     pub(crate) sampler: Option<Sampler>,
@@ -151,6 +154,7 @@ impl Index {
             services_by_external_ip: Many::default(),
             unclaimed: BTreeSet::new(),
             auto_claim_classes: BTreeSet::new(),
+            families: HashMap::new(),
             counts: Counts::default(),
             sampler: None,
         }

@@ -176,6 +176,9 @@ impl Index {
             self.enter(&key, service, present);
             dirty.extend(self.keys_of_service(service));
         }
+        if let Some(placeholder) = new.filter(|service| self.is_placeholder(service)) {
+            self.placeholder_came(placeholder, dirty);
+        }
         // What MetalLB said of another key says nothing of this one.
         let rekeyed = old.zip(new).is_some_and(|(old, new)| old.sharing_key() != new.sharing_key());
         if rekeyed || new.is_none_or(|service| !service.ingress().is_empty() || !self.is_heeded(service)) {

@@ -2,7 +2,8 @@
 
 use api::address::ClaimRef;
 use api::claim::ClaimPhase;
-use api::{ClaimKey, IPAddressClaim};
+use api::conditions::{find, types};
+use api::{ClaimKey, Family, IPAddressClaim};
 use kube::ResourceExt;
 use plan::{Object, Ref};
 use serde_json::json;
@@ -324,6 +325,25 @@ fn f3_a_family_that_the_cluster_lacks_starves_no_hold() {
     world.settle();
     world.assert_held(IP);
     assert_eq!(world.claim_phase("web-ip"), "Pending");
+
+    // A condition of the class says it, through a restart, too, until the cluster has that family.
+    let lacks = |world: &World| {
+        let status = world.class("pub").status.unwrap_or_default();
+        let kind = types::available(Family::IPv6);
+        find(&status.conditions, kind).map(|told| (told.status.clone(), told.message.clone()))
+    };
+    let told = lacks(&world);
+    assert!(
+        told.as_ref().is_some_and(|(status, words)| status == "False" && words.contains("IPv6")),
+        "{told:?}"
+    );
+    world.restart();
+    world.settle();
+    assert_eq!(lacks(&world), told);
+    world.server.without_v6 = false;
+    world.pass(600);
+    assert_eq!(world.claim_phase("web-ip"), "Bound");
+    assert_eq!(lacks(&world), None);
 }
 
 #[test]
