@@ -10,6 +10,7 @@ use k8s_openapi::api::core::v1::Service;
 use kube::ResourceExt;
 use metallb::{Driver, Key};
 use plan::{Action, Brain, Change, Kind, Moment, Object, Ref};
+use rstest::rstest;
 use serde_json::json;
 
 use crate::world::build::{IP, Setup, address_ref, claim, static_address};
@@ -67,8 +68,10 @@ fn c9_20_a_placeholder_is_withdrawn_only_after_a_live_look_at_its_address() {
 }
 
 /// MetalLB's reason was heard before the version that still shows the IP, and forgotten with it.
-#[test]
-fn c9_21_a_reservation_that_lost_its_ip_does_not_queue() {
+#[rstest]
+#[case::for_any(false)]
+#[case::pinned_and_not_recorded(true)]
+fn c9_21_a_reservation_that_lost_its_ip_does_not_queue(#[case] pinned: bool) {
     let world = waiting(Pace::Eager);
     let mut driver = knowing(&world, None);
     let waiting = world.placeholders().remove(0);
@@ -76,6 +79,11 @@ fn c9_21_a_reservation_that_lost_its_ip_does_not_queue() {
     for (later, ingress) in [(1, json!([{ "ip": IP }])), (2, json!([]))] {
         let mut service = Service::clone(&waiting);
         service.metadata.resource_version = Some((version + later).to_string());
+        if pinned {
+            let name = api::Ip::canonical(IP).unwrap().object_name();
+            service.labels_mut().insert(driver::IP_ADDRESS.to_owned(), name.to_string());
+            service.annotations_mut().insert(metallb_names::PIN.to_owned(), IP.to_owned());
+        }
         service.status = serde_json::from_value(json!({ "loadBalancer": { "ingress": ingress } })).unwrap();
         driver.apply(Change::Applied(Object::Service(Arc::new(service))));
     }
