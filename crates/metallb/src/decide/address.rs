@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use api::claim::ClaimPhase;
 use api::conditions::{find, types};
 use api::wellknown::{ADDRESS_PROTECTION, driver};
 use api::{IPAddress, Ip};
@@ -44,9 +45,15 @@ pub(super) fn is_to_be_torn_down(unit: &Unit, address: &IPAddress) -> bool {
     address.is_deleting() && !core && !unit.owns(address)
 }
 
-/// Deletes the placeholders, sees the IP free, drops the finalizer.
-pub(super) fn tear_down(index: &Index, address: &Arc<IPAddress>, plan: &mut Plan) {
+/// Says so in the ledger, deletes the placeholders, sees the IP free, drops the finalizer. The first write proves that the
+/// address is the one that is given up, and not another of its name which the placeholder holds by now (§3 g).
+pub(super) fn tear_down(index: &Index, address: &Arc<IPAddress>, moment: &Moment, plan: &mut Plan) {
     let placeholders = index.placeholders_of(&address.key());
+    if placeholders.iter().any(|placeholder| !placeholder.is_deleting()) {
+        let mut edit = Edit::of(address);
+        edit.condition(types::HELD, false, "GivenUp", "the address is being deleted", moment.now);
+        plan.actions.extend(edit.action());
+    }
     for placeholder in placeholders.iter().filter(|placeholder| !placeholder.is_deleting()) {
         plan.push(Action::delete(&Object::Service(Arc::clone(placeholder))));
     }
@@ -88,6 +95,10 @@ pub(super) fn hold(
         match claimant {
             // It will not be associated any more; who keeps it from going is nobody of ours.
             Some(leaver) if leaver.is_deleting() => tell_held_by_other(address, &leaver, moment, plan),
+            // Nor will one that could be by now: it was refused.
+            Some(refused) if unit.live_claim().is_some_and(|claim| claim.phase() == ClaimPhase::Bound) => {
+                tell_held_by_other(address, &refused, moment, plan);
+            }
             None if placeholders.is_empty() => {
                 arm(index, unit, address, &hold_key(index, unit, moment), None, arms);
             }

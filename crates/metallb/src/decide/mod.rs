@@ -110,7 +110,7 @@ fn unit(index: &Index, unit: &Unit, moment: &Moment) -> Plan {
     let mut arms = Plan::default();
     for address in unit.addresses.iter().filter(|address| !busy.contains(&address.key())) {
         if address::is_to_be_torn_down(&unit, address) {
-            address::tear_down(index, address, &mut plan);
+            address::tear_down(index, address, moment, &mut plan);
         } else {
             address::hold(index, &unit, address, moment, &mut plan, &mut arms);
         }

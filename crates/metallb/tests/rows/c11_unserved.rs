@@ -7,7 +7,7 @@ use rstest::rstest;
 use serde_json::{Value, json};
 
 use super::c11_reverse::associated;
-use crate::world::build::{IP, Setup, pool_ref, service, service_ref, static_address, web};
+use crate::world::build::{IP, Setup, claim, pool_ref, service, service_ref, static_address, web};
 use crate::world::look::condition;
 use crate::world::{Pace, World, crash};
 
@@ -181,4 +181,27 @@ fn c11_151_a_surplus_address_is_not_handed_over(#[case] after: bool) {
             world.assert_held("192.0.2.1");
         },
     );
+}
+
+/// A Service that has the address by a pin of its tenant's own is refused, and keeps it: the ledger says who has the address
+/// all the same, and the Service gets it as its claim's when the pin goes.
+#[test]
+fn c11_153_who_was_refused_and_has_the_address_is_in_the_ledger() {
+    for pace in [Pace::Eager, Pace::Lazy, Pace::Stale, Pace::Shuffled(1), Pace::Shuffled(2)] {
+        let mut world = Setup { contended: false, ..Setup::default() }.empty(pace);
+        world.create(service("web", json!({ CLAIM: "web-ip", names::PIN: IP }), json!({})));
+        world.settle();
+        world.create(static_address("ip-192-0-2-0", IP));
+        world.create(claim("tenant-a", "web-ip", json!({})));
+        world.settle();
+        assert_eq!(world.claim_phase("web-ip"), "Bound", "{pace:?}");
+        let address = world.address_of(IP);
+        assert_eq!(condition(&address, "Held"), Some(("False".into(), "HeldByOther".into())), "{pace:?}");
+        assert_eq!(address.associated_to(), None, "{pace:?}");
+        let told = world.told(&service_ref("web"), "AssociationRejected");
+        assert!(told.iter().any(|note| note.contains("set by somebody else")), "{pace:?}: {told:?}");
+        world.annotate("web", json!({ names::PIN: null }));
+        world.settle();
+        world.assert_associated("web", &[IP]);
+    }
 }
