@@ -102,7 +102,14 @@ fn is_shut_out(index: &Index, service: &Service, targets: &[Arc<IPAddress>]) -> 
 /// The addresses the Service is to have: those it has, and all of its claim's as soon as it can be served by
 /// them (a claim widened to `Dual`, or a crash between two records).
 fn widened(index: &Index, unit: &Unit, service: &Service, group: &[Arc<IPAddress>]) -> Vec<Arc<IPAddress>> {
-    let all = bound(unit);
+    // One that is being deleted goes to nobody any more, but who has it keeps it, whatever became of its ledger: MetalLB takes
+    // both addresses off a Service that is pinned to one of them.
+    let shown = service.ingress();
+    let kept = |address: &&Arc<IPAddress>| {
+        unit.owns(address) && address.is_deleting() && address.ip().is_ok_and(|ip| shown.contains(&ip))
+    };
+    let mut all = bound(unit);
+    all.extend(unit.addresses.iter().filter(kept).cloned());
     let free = |address: &Arc<IPAddress>| address.associated_to().is_none_or(|_| is_holder(address, service));
     if all.len() > group.len() && all.iter().all(free) && serviceable(index, service, &all).is_ok() {
         all

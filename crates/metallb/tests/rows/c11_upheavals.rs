@@ -153,3 +153,21 @@ fn c11_87_a_gap_that_nobody_chose_is_told_through_a_crash() {
         },
     );
 }
+
+/// Of a Service with two addresses one is being deleted, and waits for it; then somebody takes the Service out of that
+/// one's ledger. It keeps both: MetalLB would take both off a Service that is pinned to one.
+#[test]
+fn c11_154_the_ledger_of_a_dying_address_is_edited_under_its_service() {
+    let spec = json!({ "ipFamilies": ["IPv4", "IPv6"], "ipFamilyPolicy": "RequireDualStack" });
+    crash::from(
+        associated(&Setup::dual(), spec),
+        |world| {
+            world.keep_still("web");
+            let name = world.address_of(IP6).name_any();
+            world.delete(&address_ref(&name));
+            world.settle();
+            world.patch_status(&address_ref(&name), json!({ "associatedTo": null }));
+        },
+        |world| world.assert_associated("web", &[IP, IP6]),
+    );
+}
