@@ -28,6 +28,7 @@ use crate::index::Index;
 
 /// Decides what is to be done about a key.
 pub fn decide(index: &mut Index, key: &Key, moment: &Moment) -> Plan {
+    index.began.get_or_insert(moment.now);
     match key {
         Key::Class(name) => class::decide(index, name, moment),
         Key::Claim(key) => {

@@ -72,6 +72,8 @@ pub struct Index {
     attempts: HashMap<(ClaimKey, Family), Attempt>,
     /// When an address that is not in the ledger yet was last sent to be recorded.
     records: HashMap<AddressName, jiff::Timestamp>,
+    /// When this process began to decide.
+    pub(crate) began: Option<jiff::Timestamp>,
     /// By the Service's uid.
     fights: HashMap<String, fights::Fight>,
     /// Whether every Service that there was at the start is known.
@@ -132,6 +134,7 @@ impl Index {
             failures: HashMap::new(),
             attempts: HashMap::new(),
             records: HashMap::new(),
+            began: None,
             fights: HashMap::new(),
             services_listed: false,
             queued: BTreeSet::new(),

@@ -186,9 +186,11 @@ impl Index {
         self.records.insert(name, moment.now);
     }
 
-    /// How long the call that records it may still be carried out, whatever its sender was told.
+    /// How long the call that records it may still be carried out, whatever its sender was told: this process, or one that
+    /// ended when this one began to decide.
     pub fn may_be_recorded(&self, name: &AddressName, moment: &Moment) -> Option<Duration> {
-        self.records.get(name).and_then(|sent| moment.left_of(LATE, *sent))
+        let sent = self.records.get(name).copied().or(self.began)?;
+        moment.left_of(LATE, sent)
     }
 
     /// The reservation succeeded.

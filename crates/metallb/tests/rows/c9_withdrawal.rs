@@ -56,8 +56,12 @@ fn c9_19_without_its_class_nothing_of_a_claim_waits_in_metallb() {
 fn c9_20_a_placeholder_is_withdrawn_only_after_a_live_look_at_its_address() {
     let world = Setup { contended: false, ..Setup::default() }.world(Pace::Eager);
     let mut late = knowing(&world, Some(Kind::Address));
-    let moment = Moment { now: world.server.now(), entropy: 1 };
-    let plan = late.decide(&Key::Claim(ClaimKey::new("tenant-a", "web-ip")), &moment);
+    let mut decide = |seconds| {
+        let moment = Moment { now: world.server.now() + SignedDuration::from_secs(seconds), entropy: 1 };
+        late.decide(&Key::Claim(ClaimKey::new("tenant-a", "web-ip")), &moment)
+    };
+    assert!(decide(0).is_empty());
+    let plan = decide(80);
     let name = world.address_of(IP).name_any();
     assert!(
         matches!(&plan.actions[..], [Action::ConfirmAbsent { reference, uid: None }, Action::Delete { .. }]
@@ -105,7 +109,7 @@ fn c9_25_a_placeholder_stays_while_its_address_may_still_be_recorded() {
     placeholder.annotations_mut().insert(metallb_names::PIN.to_owned(), IP.to_owned());
     placeholder.status =
         serde_json::from_value(json!({ "loadBalancer": { "ingress": [{ "ip": IP }] } })).unwrap();
-    brain.apply(Change::Applied(Object::Service(Arc::new(placeholder))));
+    brain.apply(Change::Applied(Object::Service(Arc::new(placeholder.clone()))));
     let at = |seconds| Moment { now: world.server.now() + SignedDuration::from_secs(seconds), entropy: 1 };
     let records = |action: &Action| matches!(action, Action::Create { object: Object::Address(_), .. });
     let plan = brain.decide(&key, &at(0));
@@ -114,15 +118,20 @@ fn c9_25_a_placeholder_stays_while_its_address_may_still_be_recorded() {
     let mut bound = world.claim("web-ip").unwrap();
     bound.metadata.resource_version = later(bound.resource_version());
     bound.status.get_or_insert_default().phase = Some(ClaimPhase::Bound);
-    brain.apply(Change::Applied(Object::Claim(Arc::new(bound))));
-    let plan = brain.decide(&key, &at(30));
-    assert!(plan.is_empty() && plan.again_after.is_some(), "{plan:#?}");
-    let plan = brain.decide(&key, &at(90));
-    assert!(
-        matches!(&plan.actions[..], [Action::ConfirmAbsent { .. }, Action::Delete { .. }]),
-        "{:#?}",
-        plan.actions
-    );
+    brain.apply(Change::Applied(Object::Claim(Arc::new(bound.clone()))));
+    let withdrawn_from = |brain: &mut Driver, first: i64, then: i64| {
+        let plan = brain.decide(&key, &at(first));
+        assert!(plan.is_empty() && plan.again_after.is_some(), "{plan:#?}");
+        let plan = brain.decide(&key, &at(then));
+        let withdrawn = matches!(&plan.actions[..], [Action::ConfirmAbsent { .. }, Action::Delete { .. }]);
+        assert!(withdrawn, "{:#?}", plan.actions);
+    };
+    withdrawn_from(&mut brain, 30, 90);
+    // Nor does one that begins know what another sent just before its end.
+    let mut next = knowing(&world, None);
+    next.apply(Change::Applied(Object::Service(Arc::new(placeholder))));
+    next.apply(Change::Applied(Object::Claim(Arc::new(bound))));
+    withdrawn_from(&mut next, 90, 170);
 }
 
 /// An admin entered an address of a class that nobody serves: nobody holds it, and MetalLB offers its IP each time.
