@@ -116,6 +116,7 @@ impl Fleet {
                 "/addresses?q=TEXT&sort",
                 some(&|number| format!("/addresses?q=web-{}&sort=-since", number % 100)),
             ),
+            ("/addresses?gaps", some(&|number| format!("/addresses?gaps=1&page={}", 1 + number % 100))),
             ("/addresses/NAME", some(&|number| format!("/addresses/{}", ip(number).object_name()))),
             ("/addresses.json", some(&|number| format!("/addresses.json?page={}", 1 + number % 100))),
             ("/claims", some(&|number| format!("/claims?page={}", 1 + number % 100))),
@@ -123,6 +124,10 @@ impl Fleet {
             ("/claims/NS/NAME", some(&|number| format!("/claims/{}/claim-{number}", tenant(number)))),
             ("/services", some(&|number| format!("/services?page={}", 1 + number % 100))),
             ("/services?q=TEXT", some(&|number| format!("/services?q=web-{}", number % 100))),
+            (
+                "/services?sort=origin",
+                some(&|number| format!("/services?sort=origin&page={}", 1 + number % 100)),
+            ),
             ("/classes", some(&|_| "/classes".to_owned())),
             ("/classes/NAME", some(&|number| format!("/classes/class-{}", number % 2))),
             ("/associations", some(&|_| "/associations".to_owned())),
