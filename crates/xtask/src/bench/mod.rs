@@ -9,6 +9,7 @@ mod handoff;
 mod load;
 mod meter;
 mod noisy;
+mod rest;
 mod restart;
 
 use anyhow::Result;

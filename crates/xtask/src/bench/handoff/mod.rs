@@ -1,7 +1,6 @@
 //! How addresses go from their holds to N Services, and back.
 
 mod laps;
-mod rest;
 mod scene;
 
 use std::collections::BTreeMap;
@@ -13,8 +12,8 @@ use devcluster::{Cluster, Controllers, Holders, Options, Part, Witness};
 use serde_json::{Value, json};
 
 use super::meter::{self, rounded};
+use super::rest::Rest;
 use laps::Meters;
-use rest::Rest;
 use scene::Scene;
 
 /// N claims bound and held, N Services that name them, all served, all deleted, all held again.

@@ -19,8 +19,8 @@ use kube::runtime::wait::await_condition;
 use serde_json::json;
 
 use super::super::load::{self, AT_ONCE, object};
+use super::super::rest::Rest;
 use super::Pace;
-use super::rest::Rest;
 
 const TENANT: &str = "tenant";
 /// What other claims are named by; no Service comes for them.

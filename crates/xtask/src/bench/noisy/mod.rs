@@ -4,10 +4,11 @@ mod rubbish;
 mod tenant;
 
 use anyhow::Result;
-use devcluster::{Cluster, Controller, Controllers, Options, Process, RunOptions};
+use devcluster::{Cluster, Controller, Controllers, Options, Part, Process, RunOptions};
 use serde_json::json;
 
 use super::meter::{self, cpu_seconds, rounded};
+use super::rest::Rest;
 use rubbish::{Kinds, Rubbish};
 use tenant::{Laps, Tenant};
 
@@ -21,6 +22,9 @@ pub(super) struct Args {
     /// How many handoffs the other tenant has before, and when all of them are there.
     #[arg(long, value_name = "H", default_value_t = 20)]
     handoffs: usize,
+    /// Begin each of those, there and back, when MetalLB is at rest.
+    #[arg(long)]
+    at_rest: bool,
     #[command(flatten)]
     kinds: Kinds,
     /// Take the controllers as tests build them, not optimised.
@@ -43,7 +47,8 @@ impl Args {
         let (core, driver) = (run(Controller::Core).await?, run(Controller::Driver).await?);
         let cpu = || Ok::<_, anyhow::Error>((cpu(&core)?, cpu(&driver)?));
 
-        let tenant = Tenant::settle(&cluster).await?;
+        let rest = Rest::of(cluster.process(Part::Metallb)?.log_path().to_owned());
+        let tenant = Tenant::settle(&cluster, self.at_rest.then_some(rest)).await?;
         let start = cpu()?;
         let before = tenant.laps(self.handoffs).await?;
         let calm = cpu()?;
@@ -75,6 +80,7 @@ impl Args {
                 "objects": self.objects,
                 "load_balancers": self.kinds.load_balancers,
                 "plain": self.kinds.plain,
+                "at_rest": self.at_rest,
                 "unoptimised": self.unoptimised,
                 "before_ms": before.told(),
                 "during_ms": during.told(),

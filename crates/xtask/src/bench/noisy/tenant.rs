@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 
 use super::super::load::{self, object};
 use super::super::meter::spread;
+use super::super::rest::Rest;
 
 const NAMESPACE: &str = "quiet";
 /// The class that all draw from who get something.
@@ -52,6 +53,8 @@ pub(super) struct Tenant {
     services: Api<Service>,
     addresses: Api<IPAddress>,
     address: String,
+    /// What each handoff of a row of them waits for.
+    rest: Option<Rest>,
 }
 
 fn is_held(address: Option<&IPAddress>) -> bool {
@@ -65,7 +68,7 @@ fn has_ip(service: Option<&Service>) -> bool {
 }
 
 impl Tenant {
-    pub(super) async fn settle(cluster: &Cluster) -> Result<Self> {
+    pub(super) async fn settle(cluster: &Cluster, rest: Option<Rest>) -> Result<Self> {
         let client = cluster.admin();
         load::class(cluster, CLASS, "198.18.0.1-198.18.0.9").await?;
         load::namespace(&client, NAMESPACE).await?;
@@ -82,6 +85,7 @@ impl Tenant {
             services: Api::namespaced(client.clone(), NAMESPACE),
             addresses: Api::all(client),
             address,
+            rest,
         };
         tenant.calm().await?;
         Ok(tenant)
@@ -100,17 +104,26 @@ impl Tenant {
     pub(super) async fn laps(&self, count: usize) -> Result<Laps> {
         let mut laps = Laps::default();
         for _ in 0..count {
-            laps.push(self.lap().await?);
+            laps.push(self.lap_after(self.rest.as_ref()).await?);
         }
         Ok(laps)
     }
 
     /// A Service that names the claim is made and served; it is deleted, and its address is held again.
     pub(super) async fn lap(&self) -> Result<Lap> {
+        self.lap_after(None).await
+    }
+
+    async fn lap_after(&self, rest: Option<&Rest>) -> Result<Lap> {
+        let at_rest = async || match rest {
+            Some(rest) => rest.wait(Instant::now()).await.map(drop),
+            None => Ok(()),
+        };
         let service: Service = serde_json::from_value(json!({
             "metadata": { "name": NAME, "annotations": { CLAIM: NAME } },
             "spec": { "type": "LoadBalancer", "selector": { "app": NAME }, "ports": [{ "port": 80 }] },
         }))?;
+        at_rest().await?;
         let began = Instant::now();
         self.services.create(&PostParams::default(), &service).await?;
         wait(&self.services, NAME, has_ip).await?;
@@ -121,6 +134,7 @@ impl Tenant {
                 && address.is_some_and(|address| address.associated_to().is_some())
         };
         wait(&self.addresses, &self.address, handed).await?;
+        at_rest().await?;
         let began = Instant::now();
         self.services.delete(NAME, &DeleteParams::default()).await?;
         wait(&self.services, NAME, |service: Option<&Service>| service.is_none()).await?;
