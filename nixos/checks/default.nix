@@ -11,6 +11,8 @@ let
     src = sources;
     cargoLock.lockFile = workspace.lock;
     nativeBuildInputs = tools;
+    # Clients of a cluster load the authorities that the system trusts, even if they talk to none.
+    SSL_CERT_FILE = "${pkgs.cacert}/etc/ssl/certs/ca-bundle.crt";
     buildPhase = ''
       runHook preBuild
       ${command}
