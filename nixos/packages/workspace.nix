@@ -39,7 +39,7 @@ in
     binaries = toSource { inherit root; fileset = unions ([ (root + "/Cargo.toml") (root + "/Cargo.lock") ] ++ lib.concatMap compiled shipped); };
     code = of code;
     # What tests read besides.
-    tested = of (code ++ [ "chart" "docs/contract.md" "docs/operations.md" "docs/memory.jsonl" "docs/memory.svg" ]);
+    tested = of (code ++ [ "chart" "nixos/module" "docs/contract.md" "docs/operations.md" "docs/memory.jsonl" "docs/memory.svg" ]);
     chart = name: let folder = root + "/chart/${name}"; in toSource { root = folder; fileset = folder; };
     crds = let folder = root + "/chart/address-controller/templates/crds"; in toSource { root = folder; fileset = folder; };
     docs = toSource { inherit root; fileset = unions [ (root + "/README.md") (root + "/CHANGELOG.md") (root + "/LICENSE") (root + "/docs") ]; };
