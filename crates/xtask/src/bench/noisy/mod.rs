@@ -48,9 +48,10 @@ impl Args {
         let cpu = || Ok::<_, anyhow::Error>((cpu(&core)?, cpu(&driver)?));
 
         let rest = Rest::of(cluster.process(Part::Metallb)?.log_path().to_owned());
-        let tenant = Tenant::settle(&cluster, self.at_rest.then_some(rest)).await?;
+        let rest = self.at_rest.then_some(&rest);
+        let tenant = Tenant::settle(&cluster).await?;
         let start = cpu()?;
-        let before = tenant.laps(self.handoffs).await?;
+        let before = tenant.laps(self.handoffs, rest).await?;
         let calm = cpu()?;
 
         let rubbish = Rubbish::of(&cluster, self.kinds).await?;
@@ -61,7 +62,7 @@ impl Args {
         loop {
             tokio::select! {
                 made = &mut making => break made?,
-                lap = tenant.lap() => during.push(lap?),
+                lap = tenant.lap(None) => during.push(lap?),
             }
         }
         let made = cpu()?;
@@ -69,7 +70,7 @@ impl Args {
         tenant.calm().await?;
         rubbish.told(self.objects).await?;
         let told = cpu()?;
-        let after = tenant.laps(self.handoffs).await?;
+        let after = tenant.laps(self.handoffs, rest).await?;
         let end = cpu()?;
 
         let spent = |from: (f64, f64), to: (f64, f64)| json!({ "core": rounded(to.0 - from.0), "driver": rounded(to.1 - from.1) });

@@ -53,8 +53,6 @@ pub(super) struct Tenant {
     services: Api<Service>,
     addresses: Api<IPAddress>,
     address: String,
-    /// What each handoff of a row of them waits for.
-    rest: Option<Rest>,
 }
 
 fn is_held(address: Option<&IPAddress>) -> bool {
@@ -68,7 +66,7 @@ fn has_ip(service: Option<&Service>) -> bool {
 }
 
 impl Tenant {
-    pub(super) async fn settle(cluster: &Cluster, rest: Option<Rest>) -> Result<Self> {
+    pub(super) async fn settle(cluster: &Cluster) -> Result<Self> {
         let client = cluster.admin();
         load::class(cluster, CLASS, "198.18.0.1-198.18.0.9").await?;
         load::namespace(&client, NAMESPACE).await?;
@@ -85,7 +83,6 @@ impl Tenant {
             services: Api::namespaced(client.clone(), NAMESPACE),
             addresses: Api::all(client),
             address,
-            rest,
         };
         tenant.calm().await?;
         Ok(tenant)
@@ -101,20 +98,17 @@ impl Tenant {
         Ok(())
     }
 
-    pub(super) async fn laps(&self, count: usize) -> Result<Laps> {
+    pub(super) async fn laps(&self, count: usize, rest: Option<&Rest>) -> Result<Laps> {
         let mut laps = Laps::default();
         for _ in 0..count {
-            laps.push(self.lap_after(self.rest.as_ref()).await?);
+            laps.push(self.lap(rest).await?);
         }
         Ok(laps)
     }
 
-    /// A Service that names the claim is made and served; it is deleted, and its address is held again.
-    pub(super) async fn lap(&self) -> Result<Lap> {
-        self.lap_after(None).await
-    }
-
-    async fn lap_after(&self, rest: Option<&Rest>) -> Result<Lap> {
+    /// A Service that names the claim is made and served; it is deleted, and its address is held again. Each of the two waits
+    /// for that rest.
+    pub(super) async fn lap(&self, rest: Option<&Rest>) -> Result<Lap> {
         let at_rest = async || match rest {
             Some(rest) => rest.wait(Instant::now()).await.map(drop),
             None => Ok(()),
