@@ -131,6 +131,10 @@ impl<'a> Mover<'a> {
             work.rounds.send_modify(|rounds| *rounds += 1);
             round += 1;
         }
+        // The Service of the last round may be on its way still.
+        for (_, ip) in &self.claims {
+            self.stage.held(ip).await;
+        }
     }
 
     async fn round(&self, round: usize, did_one: &impl Fn()) {
