@@ -24,7 +24,8 @@ fn c14_the_trace_says_how_long_nobody_had_the_address() {
         assert_eq!(back.mode, HandoffMode::Gap, "{back:?}");
         assert!(back.unheld_milliseconds > Some(0), "{back:?}");
         let mut seen = Seen::none(rig.jaeger.as_ref().unwrap(), &stage);
-        let root = seen.in_any_order(back.trace_id.as_deref().unwrap(), LOST_BY_SERVICE, "web-ip").await;
+        let trace = back.trace_id.as_deref().unwrap();
+        let root = seen.as_drawn_but_for_the_last_two(trace, LOST_BY_SERVICE, "web-ip").await;
         assert_is_of(&root, &back, &ip);
     });
 }
