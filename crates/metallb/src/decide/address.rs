@@ -49,12 +49,13 @@ pub(super) fn is_to_be_torn_down(unit: &Unit, address: &IPAddress) -> bool {
 /// address is the one that is given up, and not another of its name which the placeholder holds by now (§3 g).
 pub(super) fn tear_down(index: &Index, address: &Arc<IPAddress>, moment: &Moment, plan: &mut Plan) {
     let placeholders = index.placeholders_of(&address.key());
-    if placeholders.iter().any(|placeholder| !placeholder.is_deleting()) {
+    let standing: Vec<_> = placeholders.iter().filter(|placeholder| !placeholder.is_deleting()).collect();
+    if !standing.is_empty() {
         let mut edit = Edit::of(address);
         edit.condition(types::HELD, false, "GivenUp", "the address is being deleted", moment.now);
         plan.actions.extend(edit.action());
     }
-    for placeholder in placeholders.iter().filter(|placeholder| !placeholder.is_deleting()) {
+    for placeholder in standing {
         plan.push(Action::delete(&Object::Service(Arc::clone(placeholder))));
     }
     let still_ours = |ip: Ip| index.services_of_ip(ip).any(|service| index.is_placeholder(&service));

@@ -38,14 +38,16 @@ impl Index {
         }
     }
 
-    /// MetalLB took the IP off a placeholder that asks for any, or whose address was pinned and not recorded yet. It says why by an Event, which may have been heard, and forgotten,
-    /// before this version: whoever waited for another would queue in MetalLB, where nobody of ours may.
+    /// MetalLB took the IP off a placeholder that asks for any, or whose address was pinned and not recorded yet. It says why
+    /// by an Event, which may have been heard, and forgotten, before this version: whoever waited for another would queue in
+    /// MetalLB, where nobody of ours may.
     pub(super) fn note_lost_reservation(&mut self, old: Option<&Service>, new: Option<&Service>) {
         let Some((old, new)) = old.zip(new) else { return };
         let lost = !old.ingress().is_empty() && new.ingress().is_empty();
         let same = old.object_uid() == new.object_uid();
-        let unrecorded = new.pin().is_ok_and(|pins| pins.is_empty()) || self.address_held_by(new).is_none();
-        if lost && same && self.is_placeholder(new) && unrecorded {
+        let unrecorded =
+            || new.pin().is_ok_and(|pins| pins.is_empty()) || self.address_held_by(new).is_none();
+        if lost && same && self.is_placeholder(new) && unrecorded() {
             let message = "MetalLB took the address back".to_owned();
             let failure = Failure { service: new.key(), at: None, version: None, message };
             self.failures.insert(new.object_uid().to_owned(), failure);
