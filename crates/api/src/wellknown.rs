@@ -49,8 +49,10 @@ pub mod driver {
     pub const DESCRIPTION: &str = "metallb.drivers.local.sdn.cozystack.io/description";
     /// Annotation of a placeholder: when a handoff back to it began (RFC 3339).
     pub const HANDOFF_STARTED: &str = "metallb.drivers.local.sdn.cozystack.io/handoff-started";
-    /// Annotation of a placeholder, `"Gap"`: it was made when nobody had its address any more.
+    /// Annotation of a placeholder, [`GAP`]: it was made when nobody had its address any more.
     pub const HANDOFF_MODE: &str = "metallb.drivers.local.sdn.cozystack.io/handoff-mode";
+    /// The one value of [`HANDOFF_MODE`].
+    pub const GAP: &str = "Gap";
     /// Annotation of a placeholder: when MetalLB was last made to look at it again (RFC 3339).
     pub const ASKED_AGAIN: &str = "metallb.drivers.local.sdn.cozystack.io/asked-again";
     /// Annotation on a pinned Service, `"true"`: the pin is ours.

@@ -22,6 +22,11 @@ pub(super) struct Filing {
     pub(super) wishes: Vec<Wish>,
 }
 
+/// All of a class that claims are decided by: parameters are the driver's, and of its status this is what claims are told.
+fn told(class: &IPAddressClass) -> (&str, [Option<&str>; 2]) {
+    (&class.spec.provisioner, Family::ALL.map(|family| class.lacks(family)))
+}
+
 impl Index {
     pub(super) fn class_changed(
         &mut self,
@@ -40,16 +45,7 @@ impl Index {
             }
             touched.extend(self.claims_by_default.iter().cloned());
         }
-        // Nothing else of a class is looked at here: parameters are the driver's, and of its status what claims are told.
-        let told = |class: Option<&IPAddressClass>| {
-            class.map(|class| {
-                (
-                    class.spec.provisioner.clone(),
-                    Family::ALL.map(|family| class.lacks(family).map(str::to_owned)),
-                )
-            })
-        };
-        if told(old) != told(new) {
+        if old.map(told) != new.map(told) {
             touched.extend(self.claims_by_class.get(&name).cloned());
         }
         for key in touched {

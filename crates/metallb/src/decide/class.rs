@@ -111,7 +111,9 @@ pub(super) fn decide(index: &Index, name: &str, moment: &Moment) -> Plan {
     for family in Family::ALL {
         let kind = types::available(family);
         match index.has_family(family) {
-            Some(true) => drop(clear(&mut conditions, kind)),
+            Some(true) => {
+                clear(&mut conditions, kind);
+            }
             Some(false) => {
                 let message = format!(
                     "the cluster has no {family} service range (--service-cluster-ip-range of its API server): claims of that family, or of Dual, wait for one"

@@ -68,7 +68,7 @@ impl Begun {
             // Left from an earlier handoff.
             return None;
         }
-        let alone = hold.and_then(|hold| hold.annotation(driver::HANDOFF_MODE)) == Some("Gap");
+        let alone = hold.and_then(|hold| hold.annotation(driver::HANDOFF_MODE)) == Some(driver::GAP);
         Some(if index.config.gap || alone { Self::Gap(at) } else { Self::Overlap(at) })
     }
 }

@@ -98,7 +98,7 @@ pub fn make(index: &Index, wish: Wish) -> Service {
         annotations.insert(driver::HANDOFF_STARTED.to_owned(), started.to_string());
     }
     if beside.alone {
-        annotations.insert(driver::HANDOFF_MODE.to_owned(), "Gap".to_owned());
+        annotations.insert(driver::HANDOFF_MODE.to_owned(), driver::GAP.to_owned());
     }
     if let Some(trace) = beside.trace {
         annotations.insert(TRACEPARENT.to_owned(), trace.to_string());
