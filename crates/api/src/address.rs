@@ -5,7 +5,7 @@ use kube::{CustomResource, KubeSchema, ResourceExt};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{AddressName, ClaimKey, Ip, IpError, ReclaimPolicy};
+use crate::{AddressName, ClaimKey, Ip, IpError, ReclaimPolicy, ServiceKey};
 
 /// The desired state of an `IPAddress` (contract §2).
 #[derive(CustomResource, KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -186,6 +186,13 @@ pub struct AssociatedTo {
     /// The workload's uid; the Go implementation wrote none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uid: Option<String>,
+}
+
+impl AssociatedTo {
+    /// Namespace and name.
+    pub fn key(&self) -> ServiceKey {
+        ServiceKey::new(&self.namespace, &self.name)
+    }
 }
 
 /// One change of hands.

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use api::address::AddressPhase;
+use api::address::{AddressPhase, AssociatedTo};
 use api::conditions::types;
 use api::wellknown::CLAIM;
 use api::{ClaimKey, IPAddress, Ip};
@@ -41,13 +41,12 @@ fn is_rightful(index: &Index, unit: &Unit, address: &IPAddress, service: &Servic
 
 fn is_recorded(address: &IPAddress, service: &Service) -> bool {
     let key = View::key(service);
-    let named =
-        address.associated_to().is_some_and(|to| to.namespace == key.namespace && to.name == key.name);
+    let named = address.associated_to().is_some_and(|to| to.key() == key);
     named && is_holder(address, service)
 }
 
 fn has_live_holder(index: &Index, address: &IPAddress) -> bool {
-    let holder = address.associated_to().map(|to| api::ServiceKey::new(&to.namespace, &to.name));
+    let holder = address.associated_to().map(AssociatedTo::key);
     let service = holder.and_then(|holder| index.services.get(&holder));
     service.is_some_and(|service| is_holder(address, &service))
 }

@@ -33,7 +33,7 @@ pub(super) fn watch(index: &mut Index, unit: &Unit, moment: &Moment, plan: &mut 
     let mut holders: BTreeMap<ServiceKey, Vec<_>> = BTreeMap::new();
     for address in &unit.addresses {
         if let Some(to) = address.associated_to() {
-            holders.entry(ServiceKey::new(&to.namespace, &to.name)).or_default().push(Arc::clone(address));
+            holders.entry(to.key()).or_default().push(Arc::clone(address));
         }
     }
     for (key, group) in holders {

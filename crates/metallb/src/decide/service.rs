@@ -27,8 +27,7 @@ pub(super) fn associate(
     let mut holders: BTreeMap<ServiceKey, Vec<Arc<IPAddress>>> = BTreeMap::new();
     for address in &unit.addresses {
         if let Some(to) = address.associated_to() {
-            let key = ServiceKey::new(&to.namespace, &to.name);
-            holders.entry(key).or_default().push(Arc::clone(address));
+            holders.entry(to.key()).or_default().push(Arc::clone(address));
         }
     }
     let mut busy: BTreeSet<AddressName> = holders.values().flatten().map(|address| address.key()).collect();

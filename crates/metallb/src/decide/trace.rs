@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use api::address::{Handoff, HandoffDirection};
+use api::address::{AssociatedTo, Handoff, HandoffDirection};
 use api::conditions::{find, types};
 use api::wellknown::TRACEPARENT;
 use api::{IPAddress, IPAddressClaim, ServiceKey};
@@ -148,25 +148,17 @@ pub(super) fn held_again(
     let Some(trace) = resumed(index, &group, handoff) else { return Vec::new() };
     let until = handoff.finished_at.as_ref().map(|at| at.0);
     let mut said = vec![trace.wait("metallb.assign", address.key().as_str(), until)];
-    let at_service = |one: &Arc<IPAddress>| {
-        one.associated_to().is_some_and(|to| format!("{}/{}", to.namespace, to.name) == handoff.from)
+    // The last address to leave the Service ends the handoff, and of those that come to rest by this decision the last one.
+    let at_service =
+        |one: &Arc<IPAddress>| one.associated_to().is_some_and(|to| to.key().to_string() == handoff.from);
+    let comes_later = |one: &Arc<IPAddress>| {
+        one.key() > address.key() && way_back(one).is_some_and(|other| other.finished_at.is_none())
     };
-    if unit.addresses.iter().any(at_service) {
-        // The last address to leave the Service ends the handoff.
-        return said;
+    if !unit.addresses.iter().any(at_service) && !group.iter().any(comes_later) {
+        let others = until.and_then(|now| trace.others(index, unit, std::slice::from_ref(address), now));
+        let all = others.and_then(|others| others.into_iter().chain([handoff.clone()]).reduce(longer));
+        said.extend(all.and_then(|all| trace.end(&all)));
     }
-    // Others that come to rest by this decision, too, have done so by the actions before this one.
-    let others = group.iter().filter(|other| other.key() != address.key());
-    let others: Option<Vec<_>> = others
-        .map(|other| {
-            let comes_first = other.key() < address.key();
-            way_back(other)
-                .filter(|handoff| comes_first || handoff.finished_at.is_some())
-                .and_then(|handoff| ended(index, other, handoff, until?))
-        })
-        .collect();
-    let all = others.and_then(|others| others.into_iter().chain([handoff.clone()]).reduce(longer));
-    said.extend(all.and_then(|all| trace.end(&all)));
     said
 }
 
@@ -269,7 +261,7 @@ fn attributes(service: Option<ServiceKey>, group: &[Arc<IPAddress>]) -> Attribut
     let mut about: Attributes = Vec::new();
     let first = group.first();
     let to = first.and_then(|address| address.associated_to());
-    let name = service.or_else(|| to.map(|to| ServiceKey::new(&to.namespace, &to.name)));
+    let name = service.or_else(|| to.map(AssociatedTo::key));
     let claim = first.and_then(|address| address.spec.claim_ref.as_ref());
     let namespace = name.as_ref().map(|name| name.namespace.as_str());
     let namespace = namespace.or_else(|| claim.map(|claim| claim.namespace.as_str()));

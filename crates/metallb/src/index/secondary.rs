@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use api::address::AssociatedTo;
 use api::wellknown::driver;
 use api::{AddressName, ClaimKey, Family, IPAddress, IPAddressClaim, IPAddressClass, ServiceKey};
 use k8s_openapi::api::core::v1::Service;
@@ -95,7 +96,7 @@ impl Index {
             let class = address.spec.class_name.clone();
             let claim = address.spec.claim_ref.as_ref().map(api::address::ClaimRef::key);
             let holder = address.associated_to().filter(|_| !is_observed(address));
-            let holder = holder.map(|to| ServiceKey::new(&to.namespace, &to.name));
+            let holder = holder.map(AssociatedTo::key);
             let aged = (address.metadata.creation_timestamp.clone(), name.clone());
             if let Some(holder) = &holder {
                 dirty.insert(Key::Service(holder.clone()));
@@ -176,8 +177,10 @@ impl Index {
             self.enter(&key, service, present);
             dirty.extend(self.keys_of_service(service));
         }
-        if let Some(placeholder) = new.filter(|service| self.is_placeholder(service)) {
-            self.placeholder_came(placeholder, dirty);
+        if let (None, Some(new)) = (old, new)
+            && self.is_placeholder(new)
+        {
+            self.placeholder_came(new, dirty);
         }
         // What MetalLB said of another key says nothing of this one.
         let rekeyed = old.zip(new).is_some_and(|(old, new)| old.sharing_key() != new.sharing_key());

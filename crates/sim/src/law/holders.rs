@@ -50,7 +50,7 @@ pub fn is_rightful(server: &Server, config: &Config, address: &IPAddress, holder
         return true;
     }
     address.associated_to().is_some_and(|to| {
-        let same = to.namespace == holder.namespace && to.name == holder.name;
+        let same = to.key() == *holder;
         let uid = to.uid.as_deref().filter(|uid| !uid.is_empty());
         same && service.is_none_or(|service| uid.is_none_or(|uid| service.uid().as_deref() == Some(uid)))
     })

@@ -275,7 +275,7 @@ pub fn addresses_of(env: &Env, key: &ServiceKey) -> Vec<AddressName> {
     });
     let has = all.filter(|address| {
         let to = address.associated_to();
-        let named = to.is_some_and(|to| to.namespace == key.namespace && to.name == key.name);
+        let named = to.is_some_and(|to| to.key() == *key);
         named || shown.contains(&address.spec.address)
     });
     has.map(|address| address.key()).collect()

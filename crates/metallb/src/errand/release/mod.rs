@@ -41,7 +41,7 @@ pub fn plan(scene: &Scene, force: bool) -> Errand {
     let mut ledger = Ledger::new();
     for address in &scene.addresses {
         if let Some(to) = address.associated_to() {
-            ledger.entry(ServiceKey::new(&to.namespace, &to.name)).or_default().push(address);
+            ledger.entry(to.key()).or_default().push(address);
         }
     }
     let mut services: Vec<_> = scene.services.iter().collect();
