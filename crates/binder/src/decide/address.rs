@@ -144,6 +144,12 @@ fn deleting(index: &Index, address: &Arc<IPAddress>) -> Plan {
             plan.standing.push(Event::warning(&object, "DeletionBlocked", "Delete", note));
         }
         Some(_) | None => {
+            // Whoever bound it may have done so to a claim that was not heard of yet.
+            let unheard = address.spec.claim_ref.as_ref().filter(|to| {
+                let heard = index.claim(&to.key());
+                to.uid().is_some() && heard.is_none_or(|claim| claim.metadata.uid.as_deref() != to.uid())
+            });
+            plan.actions.extend(unheard.map(confirm_absent));
             let body = field("metadata", field("finalizers", finalizers));
             plan.push(Action::patch(Target::of(&object), body));
         }
@@ -164,14 +170,12 @@ fn invalid(index: &Index, address: &IPAddress) -> Option<Verdict> {
 /// §5.6, the safety net: the claim is gone without the reclaim flow. A live read confirms it first.
 fn orphaned(index: &Index, address: &Arc<IPAddress>, claim: &ClaimRef, moment: &Moment) -> Plan {
     let mut give_up = reclaim::give_up(index, address, None, moment);
-    let at_rest =
-        address.phase() == AddressPhase::Released && address.spec.reclaim_policy == ReclaimPolicy::Retain;
-    if !at_rest {
-        let confirm = Action::ConfirmAbsent {
-            reference: Ref::claim(&claim.key()),
-            uid: claim.uid().map(str::to_owned),
-        };
-        give_up.actions.insert(0, confirm);
+    if !give_up.actions.is_empty() {
+        give_up.actions.insert(0, confirm_absent(claim));
     }
     give_up
+}
+
+fn confirm_absent(claim: &ClaimRef) -> Action {
+    Action::ConfirmAbsent { reference: Ref::claim(&claim.key()), uid: claim.uid().map(str::to_owned) }
 }

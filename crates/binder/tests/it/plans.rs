@@ -108,6 +108,26 @@ fn c5_06_safety_net() {
     insta::assert_snapshot!(plan(&mut lab, &address()));
 }
 
+/// Whoever adopts or restores binds an address to a claim that the core may not have heard of yet: nothing is said of it, and nothing
+/// lets it go, before a live look.
+#[test]
+fn c5_08_a_claim_that_was_not_heard_of_is_looked_for() {
+    let is_looked_for = |text: &str| text.starts_with("confirm absent IPAddressClaim a/new uid=uid-new");
+    let bind = |lab: &mut Lab| {
+        let to = json!({ "namespace": "a", "name": "new", "uid": "uid-new" });
+        lab.edit(&address_ref("ip-192-0-2-1"), &json!({ "spec": { "claimRef": to } }));
+    };
+    let mut lab = lab();
+    lab.address("192.0.2.1", json!({})).claim("web", json!({})).rest();
+    lab.delete(&claim_ref("web")).rest();
+    bind(&mut lab);
+    let text = plan(&mut lab, &address());
+    assert!(is_looked_for(&text), "one that is Released: {text}");
+    lab.delete(&address_ref("ip-192-0-2-1"));
+    let text = plan(&mut lab, &address());
+    assert!(is_looked_for(&text), "one that is being deleted: {text}");
+}
+
 #[test]
 fn c6_reclaim_of_both_policies() {
     let mut lab = lab();
