@@ -1,5 +1,6 @@
 //! What one tenant's rubbish costs another tenant: handoffs before, while it is made, and when it lies there.
 
+mod pins;
 mod rubbish;
 mod tenant;
 
@@ -25,6 +26,9 @@ pub(super) struct Args {
     /// Begin each of those, there and back, when MetalLB is at rest.
     #[arg(long)]
     at_rest: bool,
+    /// Hand over by MetalLB alone, from one Service that names the IP to another: what it takes with nobody's help.
+    #[arg(long)]
+    alone: bool,
     #[command(flatten)]
     kinds: Kinds,
     /// Take the controllers as tests build them, not optimised.
@@ -49,7 +53,7 @@ impl Args {
 
         let rest = Rest::of(cluster.process(Part::Metallb)?.log_path().to_owned());
         let rest = self.at_rest.then_some(&rest);
-        let tenant = Tenant::settle(&cluster).await?;
+        let tenant = Tenant::settle(&cluster, self.alone).await?;
         let start = cpu()?;
         let before = tenant.laps(self.handoffs, rest).await?;
         let calm = cpu()?;
@@ -82,6 +86,7 @@ impl Args {
                 "load_balancers": self.kinds.load_balancers,
                 "plain": self.kinds.plain,
                 "at_rest": self.at_rest,
+                "alone": self.alone,
                 "unoptimised": self.unoptimised,
                 "before_ms": before.told(),
                 "during_ms": during.told(),

@@ -15,8 +15,9 @@ use serde_json::{Value, json};
 use super::super::load::{self, object};
 use super::super::meter::spread;
 use super::super::rest::Rest;
+use super::pins::Pins;
 
-const NAMESPACE: &str = "quiet";
+pub(super) const NAMESPACE: &str = "quiet";
 /// The class that all draw from who get something.
 const CLASS: &str = "bench";
 const NAME: &str = "web";
@@ -32,8 +33,8 @@ pub(super) struct Laps {
 
 /// One handoff there and back.
 pub(super) struct Lap {
-    there: Duration,
-    back: Duration,
+    pub(super) there: Duration,
+    pub(super) back: Duration,
 }
 
 impl Laps {
@@ -48,54 +49,30 @@ impl Laps {
     }
 }
 
-/// A namespace with a claim that is bound and held.
-pub(super) struct Tenant {
-    services: Api<Service>,
-    addresses: Api<IPAddress>,
-    address: String,
-}
-
-fn is_held(address: Option<&IPAddress>) -> bool {
-    let held = address.and_then(|address| find(&address.status.as_ref()?.conditions, types::HELD));
-    held.is_some_and(|held| held.status == "True") && address.is_some_and(|one| one.associated_to().is_none())
-}
-
-fn has_ip(service: Option<&Service>) -> bool {
-    let status = service.and_then(|service| service.status.as_ref()?.load_balancer.as_ref());
-    status.and_then(|status| status.ingress.as_ref()).is_some_and(|ingress| !ingress.is_empty())
+/// Whoever is measured.
+pub(super) enum Tenant {
+    /// By a claim, as this project has it.
+    Claim(Box<Claim>),
+    /// By two Services that name one IP, as MetalLB has it with nobody's help.
+    Pins(Pins),
 }
 
 impl Tenant {
-    pub(super) async fn settle(cluster: &Cluster) -> Result<Self> {
-        let client = cluster.admin();
-        load::class(cluster, CLASS, "198.18.0.1-198.18.0.9").await?;
-        load::namespace(&client, NAMESPACE).await?;
-        let claims: Api<IPAddressClaim> = Api::namespaced(client.clone(), NAMESPACE);
-        let claim = object("IPAddressClaim", NAME, json!({ "className": CLASS }))?;
-        claims.create(&PostParams::default(), &claim).await?;
-        let bound = |claim: Option<&IPAddressClaim>| {
-            claim.and_then(|claim| claim.status.as_ref()).is_some_and(|status| !status.addresses.is_empty())
-        };
-        let claim = wait(&claims, NAME, bound).await?.context("the claim is gone")?;
-        let address = claim.status.and_then(|status| status.addresses.into_iter().next());
-        let address = address.context("a bound claim without an address")?.name;
-        let tenant = Self {
-            services: Api::namespaced(client.clone(), NAMESPACE),
-            addresses: Api::all(client),
-            address,
-        };
-        tenant.calm().await?;
-        Ok(tenant)
+    pub(super) async fn settle(cluster: &Cluster, alone: bool) -> Result<Self> {
+        load::namespace(&cluster.admin(), NAMESPACE).await?;
+        Ok(if alone {
+            Self::Pins(Pins::settle(cluster).await?)
+        } else {
+            Self::Claim(Box::new(Claim::settle(cluster).await?))
+        })
     }
 
-    /// Ends what is under way: the Service goes, and the address is held.
+    /// Ends what is under way.
     pub(super) async fn calm(&self) -> Result<()> {
-        if self.services.get_opt(NAME).await?.is_some() {
-            self.services.delete(NAME, &DeleteParams::default()).await?;
+        match self {
+            Self::Claim(claim) => claim.calm().await,
+            Self::Pins(pins) => pins.calm().await,
         }
-        wait(&self.services, NAME, |service: Option<&Service>| service.is_none()).await?;
-        wait(&self.addresses, &self.address, is_held).await?;
-        Ok(())
     }
 
     pub(super) async fn laps(&self, count: usize, rest: Option<&Rest>) -> Result<Laps> {
@@ -106,18 +83,78 @@ impl Tenant {
         Ok(laps)
     }
 
-    /// A Service that names the claim is made and served; it is deleted, and its address is held again. Each of the two waits
-    /// for that rest.
+    /// An address goes to a Service and back. Each of the two waits for that rest.
     pub(super) async fn lap(&self, rest: Option<&Rest>) -> Result<Lap> {
-        let at_rest = async || match rest {
-            Some(rest) => rest.wait(Instant::now()).await.map(drop),
-            None => Ok(()),
+        match self {
+            Self::Claim(claim) => claim.lap(rest).await,
+            Self::Pins(pins) => pins.lap(rest).await,
+        }
+    }
+}
+
+pub(super) async fn at_rest(rest: Option<&Rest>) -> Result<()> {
+    match rest {
+        Some(rest) => rest.wait(Instant::now()).await.map(drop),
+        None => Ok(()),
+    }
+}
+
+/// A namespace with a claim that is bound and held.
+pub(super) struct Claim {
+    services: Api<Service>,
+    addresses: Api<IPAddress>,
+    address: String,
+}
+
+fn is_held(address: Option<&IPAddress>) -> bool {
+    let held = address.and_then(|address| find(&address.status.as_ref()?.conditions, types::HELD));
+    held.is_some_and(|held| held.status == "True") && address.is_some_and(|one| one.associated_to().is_none())
+}
+
+pub(super) fn has_ip(service: Option<&Service>) -> bool {
+    let status = service.and_then(|service| service.status.as_ref()?.load_balancer.as_ref());
+    status.and_then(|status| status.ingress.as_ref()).is_some_and(|ingress| !ingress.is_empty())
+}
+
+impl Claim {
+    async fn settle(cluster: &Cluster) -> Result<Self> {
+        let client = cluster.admin();
+        load::class(cluster, CLASS, "198.18.0.1-198.18.0.9").await?;
+        let claims: Api<IPAddressClaim> = Api::namespaced(client.clone(), NAMESPACE);
+        let claim = object("IPAddressClaim", NAME, json!({ "className": CLASS }))?;
+        claims.create(&PostParams::default(), &claim).await?;
+        let bound = |claim: Option<&IPAddressClaim>| {
+            claim.and_then(|claim| claim.status.as_ref()).is_some_and(|status| !status.addresses.is_empty())
         };
+        let claim = wait(&claims, NAME, bound).await?.context("the claim is gone")?;
+        let address = claim.status.and_then(|status| status.addresses.into_iter().next());
+        let address = address.context("a bound claim without an address")?.name;
+        let claim = Self {
+            services: Api::namespaced(client.clone(), NAMESPACE),
+            addresses: Api::all(client),
+            address,
+        };
+        claim.calm().await?;
+        Ok(claim)
+    }
+
+    /// The Service goes, and the address is held.
+    async fn calm(&self) -> Result<()> {
+        if self.services.get_opt(NAME).await?.is_some() {
+            self.services.delete(NAME, &DeleteParams::default()).await?;
+        }
+        wait(&self.services, NAME, |service: Option<&Service>| service.is_none()).await?;
+        wait(&self.addresses, &self.address, is_held).await?;
+        Ok(())
+    }
+
+    /// A Service that names the claim is made and served; it is deleted, and its address is held again.
+    async fn lap(&self, rest: Option<&Rest>) -> Result<Lap> {
         let service: Service = serde_json::from_value(json!({
             "metadata": { "name": NAME, "annotations": { CLAIM: NAME } },
             "spec": { "type": "LoadBalancer", "selector": { "app": NAME }, "ports": [{ "port": 80 }] },
         }))?;
-        at_rest().await?;
+        at_rest(rest).await?;
         let began = Instant::now();
         self.services.create(&PostParams::default(), &service).await?;
         wait(&self.services, NAME, has_ip).await?;
@@ -128,7 +165,7 @@ impl Tenant {
                 && address.is_some_and(|address| address.associated_to().is_some())
         };
         wait(&self.addresses, &self.address, handed).await?;
-        at_rest().await?;
+        at_rest(rest).await?;
         let began = Instant::now();
         self.services.delete(NAME, &DeleteParams::default()).await?;
         wait(&self.services, NAME, |service: Option<&Service>| service.is_none()).await?;
@@ -137,7 +174,7 @@ impl Tenant {
     }
 }
 
-async fn wait<K>(api: &Api<K>, name: &str, is: impl Fn(Option<&K>) -> bool) -> Result<Option<K>>
+pub(super) async fn wait<K>(api: &Api<K>, name: &str, is: impl Fn(Option<&K>) -> bool) -> Result<Option<K>>
 where
     K: kube::Resource + Clone + std::fmt::Debug + serde::de::DeserializeOwned + Send + 'static,
 {
