@@ -9,6 +9,7 @@ use api::wellknown::{ADDRESS_PROTECTION, driver};
 use api::{IPAddress, Ip};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Service;
+use kube::ResourceExt;
 use plan::{Action, Event, Guard, Moment, Object, Plan, Target};
 use serde_json::json;
 
@@ -82,28 +83,41 @@ pub(super) fn hold(
         return;
     }
     let Ok(ip) = address.ip() else { return };
-    let placeholders = index.placeholders_of(&address.key());
     let has_ip = |placeholder: &&Arc<Service>| placeholder.ingress().contains(&ip);
+    // One that somebody labelled with an address of another family can never have it: its family stays as it was made.
+    let (placeholders, misfits): (Vec<_>, Vec<_>) = index
+        .placeholders_of(&address.key())
+        .into_iter()
+        .partition(|placeholder| has_ip(&placeholder) || placeholder::is_of_family(placeholder, ip.family()));
+    for misfit in misfits.iter().filter(|misfit| !misfit.is_deleting()) {
+        plan.push(Action::delete(&Object::Service(Arc::clone(misfit))));
+    }
     let keeper = placeholders
         .iter()
         .find(has_ip)
         .or_else(|| placeholders.iter().find(|placeholder| !placeholder.is_deleting()));
     let Some(keeper) = keeper else {
-        // One that is being deleted has to go before another of its name can come. And a Service of the claim that
-        // has the address already (it was adopted) is about to be associated.
+        // A Service of the claim that has the address already (it was adopted) is about to be associated.
         let claimant =
             index.services_of_ip(ip).find(|service| unit.owns(address) && service.claim() == unit.key);
         match claimant {
             // It will not be associated any more; who keeps it from going is nobody of ours.
             Some(leaver) if leaver.is_deleting() => tell_held_by_other(address, &leaver, moment, plan),
-            // Nor will one that could be by now: it was refused.
-            Some(refused) if unit.live_claim().is_some_and(|claim| claim.phase() == ClaimPhase::Bound) => {
-                tell_held_by_other(address, &refused, moment, plan);
+            // Nor will one that could be by now, for it was refused; nor, perhaps ever, one that was not adopted.
+            Some(other)
+                if !other.is_pinned_by_us()
+                    || unit.live_claim().is_some_and(|claim| claim.phase() == ClaimPhase::Bound) =>
+            {
+                tell_held_by_other(address, &other, moment, plan);
             }
-            None if placeholders.is_empty() => {
-                arm(index, unit, address, &hold_key(index, unit, moment), None, arms);
+            Some(_) => {}
+            // Somebody's finalizer keeps one that has nothing: it has to go before another of its name can come.
+            None => {
+                match placeholders.iter().find(|other| other.name_any() == placeholder::hold_name(address)) {
+                    Some(lingering) => tell_lingering(address, lingering, moment, plan),
+                    None => arm(index, unit, address, &hold_key(index, unit, moment), None, arms),
+                }
             }
-            _ => {}
         }
         return;
     };
@@ -150,16 +164,14 @@ fn tell_held(
         );
         edit.held_again(moment.now);
         ended = edit.finishes().cloned();
-    } else if let Some(other) = index.services_of_ip(ip).find(|service| !index.is_placeholder(service)) {
+    } else if let Some(other) = index.services_of_ip(ip).next() {
         return tell_held_by_other(address, &other, moment, plan);
     } else if index.pool_containing(&[ip]).is_none() {
         let message = format!("no IPAddressPool contains {ip}; put it back into a pool");
         edit.condition(types::HELD, false, "NoPool", &message, moment.now);
     } else if let Some(failure) = index.failure(placeholder) {
         edit.condition(types::HELD, false, "NotAssigned", &failure.message, moment.now);
-        if index.services_of_ip(ip).next().is_none() {
-            ask_again(index, address, placeholder, failure, moment, plan);
-        }
+        ask_again(index, address, placeholder, failure, moment, plan);
     } else if told.is_some_and(|condition| condition.status == "True") {
         let message = format!("MetalLB has not assigned the address to placeholder {name}");
         edit.condition(types::HELD, false, "NotAssigned", &message, moment.now);
@@ -203,6 +215,19 @@ fn tell_held_by_other(address: &Arc<IPAddress>, other: &Arc<Service>, moment: &M
     let mut edit = Edit::of(address);
     let message = format!("Service {} has the address", View::key(&**other));
     edit.condition(types::HELD, false, "HeldByOther", &message, moment.now);
+    if let Some(action) = edit.action() {
+        plan.push(action);
+    }
+}
+
+fn tell_lingering(address: &Arc<IPAddress>, placeholder: &Arc<Service>, moment: &Moment, plan: &mut Plan) {
+    let mut edit = Edit::of(address);
+    let message = format!(
+        "placeholder {} is being deleted and has the address no more; take its finalizers off ({}), and another is made",
+        View::key(&**placeholder),
+        placeholder.finalizers().join(", ")
+    );
+    edit.condition(types::HELD, false, "PlaceholderLingers", &message, moment.now);
     if let Some(action) = edit.action() {
         plan.push(action);
     }

@@ -17,6 +17,7 @@ use api::wellknown::{driver, metallb};
 use api::{IPAddress, Ip};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Service;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::ResourceExt;
 use plan::{Action, Event, Moment, Object, Plan};
 use serde_json::json;
@@ -36,6 +37,8 @@ use crate::parse::service::{View, sharing_key};
 const LONG: Duration = Duration::from_secs(2);
 /// For so long a Service has been served before it is told that it is not.
 const STEADY: Duration = Duration::from_secs(5);
+/// The reason of MetalLB's events, and of the conditions that repeat their words.
+const FAILED: &str = "AllocationFailed";
 
 /// The way to the Service, or the keeping of what it has.
 pub(super) fn forward(
@@ -137,13 +140,12 @@ fn finish(
     let mut waiting = false;
     let mut seen = false;
     for hold in targets.iter().flat_map(|address| index.placeholders_of(&address.key())) {
-        if hold.is_deleting() {
-            waiting = true;
-        } else if hold.sharing_key().is_some() && hold.sharing_key() == service.sharing_key() {
+        if hold.sharing_key().is_some() && hold.sharing_key() == service.sharing_key() {
             waiting = true;
             // Made a moment ago, for a way back that was turned round. MetalLB may count it in already and only not have
             // shown it: then it would take the IP off a Service that has no key any more.
-            let unseen = hold.ingress().is_empty() && index.failure(&hold).is_none();
+            let counts = hold.is_load_balancer() && !hold.is_deleting();
+            let unseen = counts && hold.ingress().is_empty() && index.failure(&hold).is_none();
             if !unseen {
                 // With another key MetalLB takes the IP off the placeholder, while the Service keeps it.
                 let other = sharing_key(moment.entropy);
@@ -153,6 +155,9 @@ fn finish(
                 ));
                 seen = true;
             }
+        } else if hold.is_deleting() {
+            // One that has let go and is kept by somebody's finalizer is in nobody's way.
+            waiting |= !hold.ingress().is_empty();
         } else if hold.ingress().is_empty() {
             let name = hold.name_any();
             plan.push(Action::delete(&Object::Service(hold)));
@@ -236,18 +241,27 @@ fn tell_unserved(
         }
         // A status that flaps is no news at each flip.
         let told = address.status.as_ref().and_then(|status| find(&status.conditions, types::ASSOCIATED));
-        let told = told.filter(|told| told.status == "True");
-        if let Some(left) = told.and_then(|told| moment.left_of(STEADY, told.last_transition_time.0)) {
+        let well = told.filter(|told| told.status == "True");
+        if let Some(left) = well.and_then(|told| moment.left_of(STEADY, told.last_transition_time.0)) {
             plan.retry(left);
             continue;
         }
         let failure = index.failure_after(service, settled(address));
+        let is_reason = |told: &Condition| {
+            told.status == "False"
+                && told.reason == FAILED
+                && told.last_transition_time.0.as_second() >= settled(address).as_second()
+        };
+        // Another process heard why, and this one has heard of it no more.
+        if failure.is_none() && told.is_some_and(is_reason) {
+            continue;
+        }
         let (reason, words) = failure.map_or_else(
             || {
                 let name = View::key(service);
                 ("NotServed", format!("MetalLB does not serve Service {name} with the address"))
             },
-            |failure| ("AllocationFailed", failure.message.clone()),
+            |failure| (FAILED, failure.message.clone()),
         );
         let mut edit = Edit::of(address);
         edit.condition(types::ASSOCIATED, false, reason, &words, moment.now);
@@ -307,7 +321,7 @@ pub(super) fn reverse(
         let holds = index.placeholders_of(&address.key());
         let Some(hold) = holds.iter().find(|hold| !hold.is_deleting()) else {
             ready = false;
-            if holds.is_empty() {
+            if placeholder::is_name_free(address, &holds) {
                 let context = trace.as_ref().map(|trace| trace.operation.context);
                 let beside = Beside { started: Some(moment.now), trace: context, ..Beside::of(service) };
                 arm(index, unit, address, &key, Some(beside), plan);

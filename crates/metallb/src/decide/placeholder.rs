@@ -70,6 +70,12 @@ pub fn hold_name(address: &IPAddress) -> String {
     format!("iad-{}", address.name_any())
 }
 
+/// Whether a new placeholder of the address can be made beside those that are being deleted: none of them has its name. Somebody's
+/// finalizer may keep them.
+pub fn is_name_free(address: &IPAddress, lingering: &[Arc<Service>]) -> bool {
+    lingering.iter().all(|one| one.name_any() != hold_name(address))
+}
+
 /// The name of the placeholder that gets an address for a claim: racers collide on it.
 pub fn allocation_name(claim: &IPAddressClaim, family: Family) -> String {
     format!("iad-{}-{}", claim.metadata.uid.as_deref().unwrap_or_default(), family.suffix())
@@ -244,6 +250,12 @@ fn plain_families(placeholder: &Service, address: &IPAddress) -> Map<String, Val
         spec.insert("ipFamilies".to_owned(), json!([ip.family().as_str()]));
     }
     spec
+}
+
+/// Whether its first family, which nobody can change, is this one.
+pub fn is_of_family(placeholder: &Service, family: Family) -> bool {
+    let first = placeholder.spec().ip_families.as_deref().and_then(<[String]>::first);
+    first.is_none_or(|first| first == family.as_str())
 }
 
 fn replaced_map(placeholder: &Service, selector: &BTreeMap<String, String>) -> Value {

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use api::claim::ClaimPhase;
 use api::wellknown::driver;
-use api::{AddressName, IPAddress, Ip, ServiceKey};
+use api::{AddressName, Family, IPAddress, Ip, ServiceKey};
 use k8s_openapi::api::core::v1::Service;
 use kube::ResourceExt;
-use plan::{Event, Moment, Object, Plan};
+use plan::{Action, Event, Moment, Object, Plan, Ref};
 
 use super::address::is_to_be_torn_down;
 use super::serviceable::serviceable;
@@ -56,7 +56,13 @@ pub(super) fn associate(
             }
             Some(service) => {
                 taken = taken.or_else(|| Some(View::key(&*service)));
+                let before = plan.actions.len();
                 handoff::reverse(index, unit, &service, group, moment, plan);
+                if plan.actions.len() > before
+                    && let Some(look) = unheard(unit, &service, group)
+                {
+                    plan.actions.insert(before, look);
+                }
                 unholdable::tell(index, &service, group, plan);
             }
         }
@@ -79,6 +85,17 @@ pub(super) fn is_holder(address: &IPAddress, service: &Service) -> bool {
 fn keeps(unit: &Unit, service: &Service, group: &[Arc<IPAddress>]) -> bool {
     let stays = |address: &Arc<IPAddress>| unit.owns(address) && !is_to_be_torn_down(unit, address);
     !service.is_deleting() && unit.key.is_some() && service.claim() == unit.key && group.iter().all(stays)
+}
+
+/// A live look at the claim of an address whose Service names it, if this index has not heard of that claim: whoever adopts makes
+/// a claim and binds the address to it, and the two are told in any order.
+fn unheard(unit: &Unit, service: &Service, group: &[Arc<IPAddress>]) -> Option<Action> {
+    let heard =
+        |uid: &str| unit.claim.as_ref().is_some_and(|claim| claim.metadata.uid.as_deref() == Some(uid));
+    let named = service.claim().filter(|claim| !service.is_deleting() && unit.key.as_ref() == Some(claim))?;
+    let bound = group.iter().filter_map(|address| address.spec.claim_ref.as_ref()?.uid());
+    let uid = bound.into_iter().find(|uid| !heard(uid))?;
+    Some(Action::ConfirmAbsent { reference: Ref::claim(&named), uid: Some(uid.to_owned()) })
 }
 
 /// Whether the claim adopts what a Service has, and was never bound yet.
@@ -107,8 +124,10 @@ fn widened(index: &Index, unit: &Unit, service: &Service, group: &[Arc<IPAddress
     let kept = |address: &&Arc<IPAddress>| {
         unit.owns(address) && address.is_deleting() && address.ip().is_ok_and(|ip| shown.contains(&ip))
     };
-    let mut all = bound(unit);
-    all.extend(unit.addresses.iter().filter(kept).cloned());
+    let mut all: Vec<_> = unit.addresses.iter().filter(kept).cloned().collect();
+    let left = bound(unit).into_iter().filter(|one| all.iter().all(|kept| family(kept) != family(one)));
+    all.extend(left.collect::<Vec<_>>());
+    all.sort_by_key(family);
     let free = |address: &Arc<IPAddress>| address.associated_to().is_none_or(|_| is_holder(address, service));
     if all.len() > group.len() && all.iter().all(free) && serviceable(index, service, &all).is_ok() {
         all
@@ -119,20 +138,43 @@ fn widened(index: &Index, unit: &Unit, service: &Service, group: &[Arc<IPAddress
 
 /// The addresses that are bound to the live claim and may be handed to a Service, IPv4 first. MetalLB serves a Service
 /// with one address of a family: of several the one that a Service has, then the one that the claim shows, then the
-/// smallest name (§4). The surplus stays held.
+/// smallest name (§4). The surplus stays held, and so does what is of a family that the claim does not ask for.
 fn bound(unit: &Unit) -> Vec<Arc<IPAddress>> {
     let usable = |address: &&Arc<IPAddress>| {
-        unit.owns(address) && !address.is_deleting() && !address.phase().is_drivers()
-    };
-    let family = |address: &Arc<IPAddress>| address.ip().ok().map(Ip::family);
-    let listed = unit.live_claim().and_then(|claim| claim.status.as_ref());
-    let shown = |address: &Arc<IPAddress>| {
-        listed.is_some_and(|status| status.addresses.iter().any(|one| one.name == address.key().as_str()))
+        is_asked_for(unit, address) && !address.is_deleting() && !address.phase().is_drivers()
     };
     let mut addresses: Vec<_> = unit.addresses.iter().filter(usable).cloned().collect();
-    addresses.sort_by_key(|one| (family(one), one.associated_to().is_none(), !shown(one), one.key()));
+    addresses
+        .sort_by_key(|one| (family(one), one.associated_to().is_none(), !is_shown(unit, one), one.key()));
     addresses.dedup_by_key(|one| family(one));
     addresses
+}
+
+fn family(address: &Arc<IPAddress>) -> Option<Family> {
+    address.ip().ok().map(Ip::family)
+}
+
+/// Whether the address is bound to the live claim and of a family that it asks for.
+fn is_asked_for(unit: &Unit, address: &Arc<IPAddress>) -> bool {
+    let asked = unit.live_claim().map(|claim| claim.spec.family.expand()).unwrap_or_default();
+    unit.owns(address) && family(address).is_some_and(|family| asked.contains(&family))
+}
+
+/// Whether the claim says that the address is its own.
+fn is_shown(unit: &Unit, address: &Arc<IPAddress>) -> bool {
+    let status = unit.live_claim().and_then(|claim| claim.status.as_ref());
+    status.is_some_and(|status| status.addresses.iter().any(|one| one.name == address.key().as_str()))
+}
+
+/// The addresses that the claim's Service is to have, be they in trouble or not: all that are asked for, without the surplus.
+fn meant(unit: &Unit, bound: &[Arc<IPAddress>]) -> Vec<Arc<IPAddress>> {
+    let is_surplus = |address: &Arc<IPAddress>| {
+        bound
+            .iter()
+            .any(|one| one.key() != address.key() && family(one) == family(address) && is_shown(unit, one))
+    };
+    let meant = |address: &&Arc<IPAddress>| is_asked_for(unit, address) && !is_surplus(address);
+    unit.addresses.iter().filter(meant).cloned().collect()
 }
 
 /// Finds the Service that is to have the addresses next, and says to every other one why it has not.
@@ -154,8 +196,8 @@ fn elect(
     services.sort_by_key(|service| {
         (has_none(service), service.metadata.creation_timestamp.clone(), View::key(&**service))
     });
-    let owned: Vec<_> = unit.addresses.iter().filter(|address| unit.owns(address)).cloned().collect();
-    let obstacle = conflict::obstacle(index, unit, &owned);
+    let meant = meant(unit, &addresses);
+    let obstacle = conflict::obstacle(index, unit, &meant);
     let mut chosen = None;
     for service in services {
         let name = View::key(&*service);
@@ -164,7 +206,7 @@ fn elect(
         }
         let object = Object::Service(Arc::clone(&service));
         if let Some(words) = &obstacle {
-            refuse(&object, &name, &owned, words, plan);
+            refuse(&object, &name, &meant, words, plan);
             continue;
         }
         if let Some((reason, note)) = not_bound(unit, key, &addresses) {

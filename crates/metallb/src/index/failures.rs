@@ -1,5 +1,6 @@
 //! What MetalLB says when it cannot give a Service an address: remembered for placeholders and for Services that wear
-//! our marks. What strangers are told is not kept.
+//! our marks. What strangers are told is not kept. It is asked for only of who has no IP: it stays when a Service is served, since
+//! a Service and what is said of it are heard of in any order, and every process must come to the same words.
 
 use api::ServiceKey;
 use api::wellknown::driver;
@@ -17,7 +18,8 @@ impl Index {
         // The event may come before its Service: the lists of a driver that starts come in any order.
         match self.services.get(&key) {
             Some(service) => {
-                if service.object_uid() != uid || !self.is_heeded(&service) || !service.ingress().is_empty() {
+                // One that shows an IP may have lost it, and that is just not heard of yet.
+                if service.object_uid() != uid || !self.is_heeded(&service) {
                     return;
                 }
                 dirty.extend(self.keys_of_service(&service));
@@ -50,11 +52,11 @@ impl Index {
         if lost && same && self.is_placeholder(new) && unrecorded() {
             let message = "MetalLB took the address back".to_owned();
             let failure = Failure { service: new.key(), at: None, version: None, message };
-            self.failures.insert(new.object_uid().to_owned(), failure);
+            self.failures.entry(new.object_uid().to_owned()).or_insert(failure);
         }
     }
 
-    /// An event that expires takes nothing back: the failure is forgotten when the Service is served, or gone.
+    /// An event that expires takes nothing back: the failure is forgotten when the Service gets another key, or is gone.
     pub(super) fn failure_expired(&mut self, event: &Event) {
         let (key, uid) = subject(event);
         if self.services.get(&key).is_none_or(|service| service.object_uid() != uid) {

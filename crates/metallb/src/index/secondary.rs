@@ -184,7 +184,7 @@ impl Index {
         }
         // What MetalLB said of another key says nothing of this one.
         let rekeyed = old.zip(new).is_some_and(|(old, new)| old.sharing_key() != new.sharing_key());
-        if rekeyed || new.is_none_or(|service| !service.ingress().is_empty() || !self.is_heeded(service)) {
+        if rekeyed || new.is_none_or(|service| !self.is_heeded(service)) {
             old.or(new).map(|service| self.failures.remove(service.object_uid()));
         }
         self.note_lost_reservation(old, new);

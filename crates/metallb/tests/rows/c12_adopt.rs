@@ -174,3 +174,31 @@ fn c12_82_a_class_that_is_refused_adopts_nothing() {
     assert!(errand.steps.is_empty());
     assert!(errand.refused[0].contains("autoAssign"), "{:?}", errand.refused);
 }
+
+/// A driver that has heard of the address and its Service, and not yet of the claim, looks for that claim before it gives anything
+/// back.
+#[test]
+fn c12_83_a_claim_that_was_not_heard_of_is_looked_for() {
+    let (service, _) = shapes().swap_remove(0);
+    let mut world = roomy(Config { inventory: true, ..Config::default() }).empty(Pace::Eager);
+    world.create(service);
+    world.settle();
+    assert!(world.address_of(IP).associated_to().is_some(), "{}", world.last_words(40));
+    while step(&mut world) {}
+    let mut driver = ::metallb::Driver::new(world.config.clone());
+    for kind in [Kind::Class, Kind::Address, Kind::Service, Kind::Namespace, Kind::Pool, Kind::Event] {
+        for change in plan::Change::list(kind, world.server.all(kind).cloned()) {
+            drop(plan::Brain::apply(&mut driver, change));
+        }
+    }
+    for change in plan::Change::list(Kind::Claim, std::iter::empty()) {
+        drop(plan::Brain::apply(&mut driver, change));
+    }
+    let key = ::metallb::Key::Claim(ClaimKey::new("tenant-a", "mine"));
+    let moment = plan::Moment { now: world.server.now(), entropy: 1 };
+    let plan = plan::Brain::decide(&mut driver, &key, &moment);
+    let writes =
+        plan.actions.iter().position(|action| matches!(action, Action::Patch { .. } | Action::Create { .. }));
+    let looks = plan.actions.iter().position(|action| matches!(action, Action::ConfirmAbsent { .. }));
+    assert!(looks.is_some() && looks < writes, "{:?}", plan.actions);
+}

@@ -2,6 +2,7 @@
 
 mod c10_hand_edits;
 mod c10_holding;
+mod c10_lingering;
 mod c11_fights;
 mod c11_foreign_edits;
 mod c11_foreign_keys;
@@ -9,6 +10,7 @@ mod c11_forward;
 mod c11_gap;
 mod c11_refusals;
 mod c11_reverse;
+mod c11_surplus;
 mod c11_switched;
 mod c11_unserved;
 mod c11_upheavals;
