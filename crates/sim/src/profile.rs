@@ -44,7 +44,7 @@ impl Setup {
         let mut one_in = |limit| chance.below(limit) == 0;
         let config = Config {
             inventory: !one_in(3),
-            auto_claim: one_in(6),
+            auto_claim: one_in(3),
             lb_class: one_in(8).then(|| "metallb".to_owned()),
             gap: profile == Profile::Gaps && one_in(2),
             ..Config::default()

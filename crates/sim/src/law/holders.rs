@@ -3,12 +3,13 @@
 use std::net::IpAddr;
 
 use api::wellknown::{ADDRESS_PROTECTION, CLAIM, driver, metallb as names};
-use api::{IPAddress, Ip, ServiceKey};
+use api::{IPAddress, IPAddressClaim, Ip, ServiceKey};
 use k8s_openapi::api::core::v1::Service;
 use kube::ResourceExt;
 use metallb::Config;
 use plan::{Object, Ref};
 
+use super::writes::is_claimed;
 use crate::metallb::MetalLb;
 use crate::server::Server;
 use crate::world::env::Env;
@@ -37,7 +38,8 @@ pub fn is_rightful(server: &Server, config: &Config, address: &IPAddress, holder
         // One that MetalLB has not yet seen go.
         return service.is_none_or(|service| {
             let pinned = service.annotations().get(names::PIN) == Some(&address.spec.address);
-            pinned || service.labels().get(driver::IP_ADDRESS) == Some(&address.name_any())
+            let labelled = service.labels().get(driver::IP_ADDRESS) == Some(&address.name_any());
+            (pinned || labelled) && is_placeholder(config, service)
         });
     }
     let adopted = service.is_some_and(|service| {
@@ -46,7 +48,7 @@ pub fn is_rightful(server: &Server, config: &Config, address: &IPAddress, holder
             && service.annotations().get(CLAIM) == claim.map(|claim| &claim.name)
             && claim.is_some_and(|claim| claim.namespace == holder.namespace)
     });
-    if address.associated_to().is_none() && adopted {
+    if address.associated_to().is_none() && adopted && is_claimed(server, address) {
         return true;
     }
     address.associated_to().is_some_and(|to| {
@@ -61,6 +63,12 @@ pub fn is_kept(server: &Server, config: &Config, holder: &ServiceKey) -> bool {
     let Some(Object::Service(service)) = server.get(&Ref::service(holder)) else { return true };
     let finalizer = service.finalizers().iter().any(|name| name == driver::HANDOFF);
     finalizer || !config.hold_on_delete || holder.namespace == config.placeholder_namespace
+}
+
+/// Whether the Service, too, says that it has the IP: one that is no load balancer any more may be in MetalLB's books alone.
+pub fn shows(server: &Server, holder: &ServiceKey, ip: IpAddr) -> bool {
+    let Some(Object::Service(service)) = server.get(&Ref::service(holder)) else { return false };
+    crate::metallb::ingress(service).contains(&ip.to_string())
 }
 
 /// Whether the Service is a placeholder of the driver's.
@@ -85,6 +93,25 @@ pub fn is_our_key(key: &str) -> bool {
 pub fn is_own(env: &Env, address: &IPAddress, holder: &ServiceKey) -> bool {
     let placeholder = holder.namespace == env.config.placeholder_namespace;
     let hold = format!("iad-{}", address.name_any()) == holder.name;
-    let reserved = address.spec.source.from_class.is_some();
-    is_rightful(&env.server, &env.config, address, holder) && (!placeholder || hold || reserved)
+    let reserved = || match env.server.get(&Ref::service(holder)) {
+        Some(Object::Service(service)) => {
+            let note = |name| service.annotations().get(name);
+            let claim = address.spec.claim_ref.as_ref();
+            address.spec.source.from_class.is_some()
+                && note(driver::CLAIM_NAMESPACE) == claim.map(|claim| &claim.namespace)
+                && note(driver::CLAIM_NAME) == claim.map(|claim| &claim.name)
+        }
+        _ => false,
+    };
+    is_rightful(&env.server, &env.config, address, holder) && (!placeholder || hold || reserved())
+}
+
+/// Whether the driver reserved the address for the claim that it is bound to: then its placeholder had it first.
+pub fn is_reserved(server: &Server, address: &IPAddress) -> bool {
+    let claim = address.spec.claim_ref.as_ref().and_then(|to| server.get(&Ref::claim(&to.key())));
+    let asks_for_any = |claim: &IPAddressClaim| {
+        claim.spec.address_name.is_none() && !claim.annotations().contains_key(driver::ADOPTED)
+    };
+    address.spec.source.from_class.is_some()
+        && matches!(claim, Some(Object::Claim(claim)) if asks_for_any(claim))
 }

@@ -12,7 +12,7 @@ use plan::{Kind, Object};
 
 use crate::server::Server;
 use crate::world::env::{Env, Violation};
-use holders::{holders_of, ip_to_hold, is_observed, is_own, is_rightful};
+use holders::{holders_of, ip_to_hold, is_kept, is_observed, is_own, is_reserved, is_rightful};
 
 const HELD: &str = "§10: from record to teardown an IP is with its placeholder or its rightful Service, at every single step";
 const OTHERS: &str = "§10: an IP held for a claim is never with another";
@@ -108,7 +108,11 @@ fn look(env: &mut Env, address: &IPAddress) -> Option<(&'static str, String)> {
     let id = (address.key(), address.metadata.uid.clone().unwrap_or_default());
     if env.law.is_excused(&id.0) {
         // Nobody can do anything but wait: what was broken is mended, if it can be.
-        let fast = holders.iter().all(|holder| holders::is_kept(&env.server, &env.config, holder));
+        let fast = holders.iter().all(|holder| {
+            let known =
+                holder.namespace == env.config.placeholder_namespace || address.associated_to().is_some();
+            known && is_kept(&env.server, &env.config, holder) && holders::shows(&env.server, holder, ip)
+        });
         if env.quiet && wrong.is_none() && !holders.is_empty() && fast && !env.metallb.down {
             env.law.excused.remove(&id.0);
         }
@@ -123,8 +127,9 @@ fn look(env: &mut Env, address: &IPAddress) -> Option<(&'static str, String)> {
         }
         return None;
     }
-    let by_us = address.spec.source.from_class.is_some();
-    if (by_us || holders.iter().any(|holder| is_own(env, address, holder))) && !env.metallb.down {
+    // What is about to be adopted goes with its Service until the driver has put its finalizer there.
+    let own = |holder: &ServiceKey| is_kept(&env.server, &env.config, holder) && is_own(env, address, holder);
+    if (is_reserved(&env.server, address) || holders.iter().any(own)) && !env.metallb.down {
         env.law.armed.insert(id.clone());
     }
     if !env.law.armed.contains(&id) || env.law.gaps {

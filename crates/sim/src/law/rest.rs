@@ -2,13 +2,14 @@
 
 use api::address::AddressPhase;
 use api::claim::ClaimPhase;
-use api::wellknown::{CLAIM, driver};
+use api::wellknown::{CLAIM, driver, metallb as names};
 use api::{IPAddress, IPAddressClaim};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::ResourceExt;
 use plan::{Kind, Object, Ref};
 
-use super::holders::{holders_of, is_observed, is_rightful};
+use super::holders::{holders_of, is_observed, is_our_key, is_rightful};
+use crate::users::is_any_pool_restricted;
 use crate::world::env::Env;
 
 const SAYS_WHY: &str = "§4.8: a claim is Bound or says why not";
@@ -69,8 +70,12 @@ fn look_at_address(env: &Env, address: &IPAddress) -> Option<(&'static str, Stri
     let kept = holders.iter().any(|holder| rightful(&holder));
     let trouble = is(held, "False") || is(associated, "False") || address.phase().is_drivers();
     let stranger = holders.iter().find(|holder| !rightful(holder));
-    // A Service of the claim itself is no offender (§12): it is about to be associated, or told why not.
-    let stranger = stranger.filter(|holder| !(names_its_claim(env, address, holder) && is(held, "False")));
+    // A Service of the claim itself is no offender (§12): it is about to be associated, or told why not. Nor is a placeholder of
+    // another claim that somebody keeps from going.
+    let no_offender = |holder: &api::ServiceKey| {
+        names_its_claim(env, address, holder) || holder.namespace == env.config.placeholder_namespace
+    };
+    let stranger = stranger.filter(|holder| !(no_offender(holder) && is(held, "False")));
     let name = address.name_any();
     if let Some(stranger) = stranger
         && address.phase() != AddressPhase::Conflict
@@ -83,7 +88,15 @@ fn look_at_address(env: &Env, address: &IPAddress) -> Option<(&'static str, Stri
     if !kept && !trouble {
         return Some((LEDGER, format!("{name} is with nobody, and the ledger does not say so: {status:?}")));
     }
-    if kept && !is(held, "True") && stranger.is_none() {
+    // While somebody has the IP without MetalLB (`externalIPs`), no Service that was adopted is associated; nor is one that asks
+    // MetalLB for something by itself.
+    // And where a pool admits no placeholder the Service keeps what it has.
+    let excused = address.phase() == AddressPhase::Conflict
+        || is_any_pool_restricted(env)
+        || holders.iter().any(|holder| asks_by_itself(env, holder));
+    let named = status.associated_to.as_ref().is_some_and(|to| holders.contains(&to.key()));
+    let waits = excused && (named || is(held, "False"));
+    if kept && !is(held, "True") && stranger.is_none() && !waits {
         return Some((
             LEDGER,
             format!("{name} is with {holders:?}, and the ledger does not say so: {status:?}"),
@@ -104,4 +117,14 @@ fn names_its_claim(env: &Env, address: &IPAddress, holder: &api::ServiceKey) -> 
     let named = service.annotations().get(CLAIM);
     let claim = address.spec.claim_ref.as_ref();
     claim.is_some_and(|claim| claim.namespace == holder.namespace && Some(&claim.name) == named)
+}
+
+fn asks_by_itself(env: &Env, holder: &api::ServiceKey) -> bool {
+    let Some(Object::Service(service)) = env.server.get(&Ref::service(holder)) else { return false };
+    let annotations = service.annotations();
+    let spec = service.spec.clone().unwrap_or_default();
+    annotations.contains_key(names::POOL)
+        || annotations.get(names::SHARE).is_some_and(|key| !is_our_key(key))
+        || spec.load_balancer_ip.is_some()
+        || spec.ip_families.is_some_and(|families| families.len() > 1)
 }

@@ -1,6 +1,6 @@
 //! Doing what users do. An edit of what is not there is no edit; one that the API server refuses is refused.
 
-use api::wellknown::{CLAIM, DEFAULT_CLASS, driver, metallb as names};
+use api::wellknown::{AUTO_CLAIM, CLAIM, driver, metallb as names};
 use api::{AddressName, ServiceKey};
 use k8s_openapi::api::core::v1::Service;
 use kube::ResourceExt;
@@ -8,9 +8,7 @@ use plan::{Kind, Object, Ref};
 use serde_json::{Value, json};
 
 use super::Op;
-use super::objects::{
-    self, address_name, claim_key, lurker_key, namespace_ref, pool_ref, service_key, waiting_for,
-};
+use super::objects::{self, address_name, claim_key, lurker_key, service_key, waiting_for};
 use crate::server::Refusal;
 use crate::world::World;
 use crate::world::env::{Env, Side};
@@ -72,6 +70,14 @@ fn fault(world: &mut World, op: &Op) {
 }
 
 fn edit(env: &mut Env, op: &Op) {
+    if matches!(op, Op::Label { .. } | Op::RelabelNamespace { .. } | Op::Namespace { .. })
+        && super::hands::is_any_pool_restricted(env)
+    {
+        super::hands::excuse_every_address(env, "whom its pool serves depends on a label");
+    }
+    if let Op::Ports { service, .. } | Op::Policy { service, .. } = op {
+        super::hands::excuse_half_shared(env, &service_key(*service));
+    }
     match op {
         Op::CreateClaim { claim, class, family, address } => {
             let name = address.map(|number| address_name(&ip(env, number)).to_string());
@@ -111,6 +117,9 @@ fn edit(env: &mut Env, op: &Op) {
             let body = json!({ "metadata": { "labels": { "rank": value.to_string() } } });
             patch(env, &Ref::service(&service_key(*service)), body);
         }
+        Op::OptOut { service, on } => {
+            annotate(env, &service_key(*service), json!({ AUTO_CLAIM: on.then_some("false") }));
+        }
         Op::Lurk { service, v6 } => {
             let families: &[&str] = if *v6 { &["IPv6"] } else { &["IPv4"] };
             let key = lurker_key(*service);
@@ -123,88 +132,21 @@ fn edit(env: &mut Env, op: &Op) {
         }
         Op::CreateStatic { .. }
         | Op::ClearClaimRef(_)
+        | Op::Prebind { .. }
         | Op::DeleteAddress(_)
         | Op::AddressPolicy { .. }
         | Op::MarkDefault { .. }
+        | Op::MarkAutoClaim { .. }
         | Op::CreateClass(_)
         | Op::DeleteClass(_)
+        | Op::RepointClass { .. }
         | Op::WidenPool(_)
         | Op::RelabelNamespace { .. }
-        | Op::Quota { .. } => administer(env, op),
+        | Op::Quota { .. }
+        | Op::Namespace { .. }
+        | Op::StripProtection(_)
+        | Op::Adopt { .. } => super::admin::administer(env, op),
         _ => super::hands::break_in(env, op),
-    }
-}
-
-fn administer(env: &mut Env, op: &Op) {
-    match op {
-        Op::CreateStatic { ip: number, class, claim } => {
-            let ip = ip(env, *number);
-            let claim = claim.map(claim_key);
-            // Open (docs/simulator.md): one that no driver holds makes reservations from its pool go round.
-            if env.server.get(&Ref::class(class)).is_none() {
-                return;
-            }
-            create(env, &objects::static_address(&ip, class, claim.as_ref()));
-        }
-        Op::ClearClaimRef(number) => {
-            // What an admin may do: recycle what is `Released`.
-            let name = address_name(&ip(env, *number));
-            if let Some(Object::Address(address)) = env.server.get(&Ref::address(&name))
-                && address.phase() == api::address::AddressPhase::Released
-            {
-                patch(env, &Ref::address(&name), json!({ "spec": { "claimRef": null } }));
-            }
-        }
-        Op::DeleteAddress(number) => {
-            let name = address_name(&ip(env, *number));
-            delete(env, &Ref::address(&name));
-        }
-        Op::AddressPolicy { ip: number, delete } => {
-            let policy = if *delete { "Delete" } else { "Retain" };
-            let name = address_name(&ip(env, *number));
-            patch(env, &Ref::address(&name), json!({ "spec": { "reclaimPolicy": policy } }));
-        }
-        Op::MarkDefault { class, on } => {
-            let mark = on.then_some("true");
-            let body = json!({ "metadata": { "annotations": { DEFAULT_CLASS: mark } } });
-            patch(env, &Ref::class(class), body);
-        }
-        Op::CreateClass(name) => create(env, &objects::class(name, *name == "alt")),
-        Op::DeleteClass(name) => {
-            let unseen = env.server.all(Kind::Address).any(|object| match object {
-                Object::Address(address) => {
-                    address.spec.class_name == *name
-                        && !address.finalizers().iter().any(|name| name == driver::TEARDOWN)
-                }
-                _ => false,
-            });
-            if !unseen {
-                delete(env, &Ref::class(name));
-            }
-        }
-        Op::WidenPool(wide) => {
-            let spec = env.server.value(&pool_ref("spare")).map(|pool| pool["spec"]["addresses"].clone());
-            // Never fewer than before.
-            let wider = if spec == Some(json!(["198.51.100.0/31"])) && *wide {
-                json!(["198.51.100.0/31", "198.51.100.8/31"])
-            } else {
-                json!(["198.51.100.0/30", "198.51.100.8/31"])
-            };
-            patch(env, &pool_ref("spare"), json!({ "spec": { "addresses": wider } }));
-        }
-        Op::RelabelNamespace { namespace, value } => {
-            let body = json!({ "metadata": { "labels": { "rank": value.to_string() } } });
-            patch(env, &namespace_ref(namespace), body);
-        }
-        Op::Quota { on } => {
-            let home = env.config.placeholder_namespace.clone();
-            if *on {
-                env.server.full_namespaces.insert(home);
-            } else {
-                env.server.full_namespaces.remove(&home);
-            }
-        }
-        _ => {}
     }
 }
 
@@ -213,7 +155,7 @@ pub fn ip(env: &Env, number: u8) -> String {
     objects::ip(&env.named_ips, number)
 }
 
-fn refused(env: &mut Env, refusal: &Refusal) {
+pub fn refused(env: &mut Env, refusal: &Refusal) {
     env.say(|| format!("   not done: {refusal:?}"));
 }
 

@@ -2,6 +2,7 @@
 //! until they are held again with nothing under way.
 
 use api::wellknown::{driver, metallb as names};
+use k8s_openapi::api::core::v1::Service;
 use kube::ResourceExt;
 use plan::{Kind, Object, Ref};
 use serde_json::json;
@@ -9,6 +10,7 @@ use serde_json::json;
 use super::Op;
 use super::apply::{addresses_of, annotate, create, delete, ip, marks, patch, patch_status, service};
 use super::objects::{self, address_name, lurker_key, pool_ref, service_key};
+use super::tamper;
 use crate::world::env::Env;
 
 /// Does it, and excuses what it breaks.
@@ -59,23 +61,29 @@ pub fn break_in(env: &mut Env, op: &Op) {
                 create(env, &objects::pool("reserved", &texts, false));
             }
         }
+        Op::Admit { whom } => {
+            excuse_every_address(env, "its pool is for some Services only");
+            let rules = [
+                json!(null),
+                json!({ "namespaces": ["tenant-a", env.config.placeholder_namespace] }),
+                json!({ "namespaces": ["tenant-a"] }),
+                json!({ "serviceSelectors": [
+                    { "matchExpressions": [{ "key": driver::PLACEHOLDER, "operator": "Exists" }] },
+                    { "matchLabels": { "rank": "1" } },
+                ] }),
+                json!({ "priority": 10, "namespaceSelectors": [{ "matchLabels": { "rank": "1" } }] }),
+            ];
+            let rule = rules[usize::from(*whom) % rules.len()].clone();
+            patch(env, &pool_ref("reserved"), json!({ "spec": { "serviceAllocation": rule } }));
+        }
+        Op::AvoidBuggyIps(on) => {
+            excuse_every_address(env, "its pool avoids some IPs");
+            patch(env, &pool_ref("reserved"), json!({ "spec": { "avoidBuggyIPs": on } }));
+        }
         Op::DeletePlaceholder(number) => {
             let name = address_name(&ip(env, *number));
             excuse(env, &name, "its placeholder was deleted by hand");
-            let home = env.config.placeholder_namespace.clone();
-            let found = env.server.all(Kind::Service).find(|object| {
-                let meta = object.meta();
-                meta.namespace.as_ref() == Some(&home)
-                    && meta
-                        .labels
-                        .as_ref()
-                        .and_then(|labels| labels.get(driver::IP_ADDRESS))
-                        .map(String::as_str)
-                        == Some(name.as_str())
-            });
-            if let Some(reference) = found.map(Object::reference) {
-                delete(env, &reference);
-            }
+            tamper::delete_placeholder_of(env, &name);
         }
         Op::StripMarks { service: number, all } => {
             let key = service_key(*number);
@@ -106,6 +114,40 @@ pub fn break_in(env: &mut Env, op: &Op) {
             let pool = Some(pool).filter(|pool| !pool.is_empty());
             annotate(env, &key, json!({ names::POOL: pool }));
         }
+        Op::EditPlaceholder { placeholder, edit, ip } => tamper::edit(env, *placeholder, *edit, *ip),
+        Op::StripTeardown(number) => {
+            let name = address_name(&ip(env, *number));
+            excuse(env, &name, "our finalizer was taken off it");
+            let Some(Object::Address(address)) = env.server.get(&Ref::address(&name)) else { return };
+            // One that is being deleted would be gone by it: nobody of ours can help that.
+            if address.metadata.deletion_timestamp.is_some() {
+                return;
+            }
+            let left: Vec<_> =
+                address.finalizers().iter().filter(|name| *name != driver::TEARDOWN).cloned().collect();
+            patch(env, &Ref::address(&name), json!({ "metadata": { "finalizers": left } }));
+        }
+        Op::Families { service: number, dual } => {
+            let key = service_key(*number);
+            excuse_all_of(env, &key, "the families of its Service were edited");
+            let spec = if *dual {
+                json!({ "ipFamilyPolicy": "RequireDualStack" })
+            } else {
+                let first = service(env, &key)
+                    .and_then(|service| service.spec.as_ref()?.ip_families.as_ref()?.first().cloned());
+                json!({ "ipFamilyPolicy": "SingleStack", "ipFamilies": first.map(|first| [first]) })
+            };
+            patch(env, &Ref::service(&key), json!({ "spec": spec }));
+        }
+        Op::LoadBalancerIp { service: number, ip: other } => {
+            let key = service_key(*number);
+            excuse_all_of(env, &key, "its Service asks for an IP in its spec");
+            let ip = other.map(|other| ip(env, other));
+            if let Some(ip) = &ip {
+                excuse(env, &address_name(ip), "a Service asks for it in its spec");
+            }
+            patch(env, &Ref::service(&key), json!({ "spec": { "loadBalancerIP": ip } }));
+        }
         _ => steal(env, op),
     }
 }
@@ -117,6 +159,7 @@ fn steal(env: &mut Env, op: &Op) {
             excuse(env, &address_name(&ip), "a stranger is pinned to it");
             let families = [if ip.contains(':') { "IPv6" } else { "IPv4" }];
             let key = lurker_key(*number);
+            excuse_all_of(env, &key, "the pin of its Service was edited");
             let pin = json!({ names::PIN: ip });
             create(env, &objects::service(&env.config, &key, pin.clone(), 80, false, &families));
             annotate(env, &key, pin);
@@ -151,13 +194,33 @@ fn steal(env: &mut Env, op: &Op) {
     }
 }
 
-fn excuse(env: &mut Env, name: &api::AddressName, why: &'static str) {
+pub fn excuse(env: &mut Env, name: &api::AddressName, why: &'static str) {
     env.law.excuse(name.clone(), why);
 }
 
-fn excuse_all_of(env: &mut Env, key: &api::ServiceKey, why: &'static str) {
+pub fn excuse_all_of(env: &mut Env, key: &api::ServiceKey, why: &'static str) {
     for name in addresses_of(env, key) {
         env.law.excuse(name, why);
+    }
+}
+
+/// Whether a pool is for some Services only.
+pub fn is_any_pool_restricted(env: &Env) -> bool {
+    let pools = ["reserved", "renamed"].into_iter().filter_map(|name| env.server.value(&pool_ref(name)));
+    pools.into_iter().any(|pool| !pool["spec"]["serviceAllocation"].is_null())
+}
+
+/// Both addresses of a Service that shares one of them with a placeholder and has the other alone by now: an edit by which it can
+/// share no more makes MetalLB take both off it.
+pub fn excuse_half_shared(env: &mut Env, key: &api::ServiceKey) {
+    let share = |service: &Service| service.annotations().get(names::SHARE).cloned();
+    let names = addresses_of(env, key);
+    if names.len() < 2 {
+        return;
+    }
+    let worn = service(env, key).and_then(|service| share(&service));
+    if worn.is_some() && tamper::placeholders(env).iter().any(|placeholder| share(placeholder) == worn) {
+        excuse_all_of(env, key, "its Service was edited while it shared the other address");
     }
 }
 

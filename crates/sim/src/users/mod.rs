@@ -1,12 +1,15 @@
 //! What tenants, admins, thieves and hands do, and what goes wrong.
 
+mod admin;
 mod apply;
 mod hands;
 mod objects;
+mod tamper;
 
 use plan::Kind;
 
 pub use apply::apply;
+pub use hands::is_any_pool_restricted;
 pub use objects::found;
 
 use crate::chance::Chance;
@@ -54,6 +57,11 @@ pub enum Op {
         service: u8,
         value: u8,
     },
+    /// A Service has no use for a claim that would be made for it.
+    OptOut {
+        service: u8,
+        on: bool,
+    },
     /// A stranger waits for whatever becomes free in a pool.
     Lurk {
         service: u8,
@@ -66,6 +74,11 @@ pub enum Op {
         claim: Option<u8>,
     },
     ClearClaimRef(u8),
+    /// An address that nobody has is meant for a claim.
+    Prebind {
+        ip: u8,
+        claim: u8,
+    },
     DeleteAddress(u8),
     AddressPolicy {
         ip: u8,
@@ -75,8 +88,17 @@ pub enum Op {
         class: &'static str,
         on: bool,
     },
+    MarkAutoClaim {
+        class: &'static str,
+        on: bool,
+    },
     CreateClass(&'static str),
     DeleteClass(&'static str),
+    /// A class draws from another pool from now on.
+    RepointClass {
+        class: &'static str,
+        pool: &'static str,
+    },
     WidenPool(bool),
     RelabelNamespace {
         namespace: &'static str,
@@ -85,6 +107,18 @@ pub enum Op {
     Quota {
         on: bool,
     },
+    /// A namespace is deleted, or made again.
+    Namespace {
+        namespace: &'static str,
+        there: bool,
+    },
+    /// The first steps of `metallb-iad adopt`, for a stranger that has an IP.
+    Adopt {
+        service: u8,
+        claim: u8,
+        steps: u8,
+    },
+    StripProtection(u8),
     // Who breaks a hold from outside.
     Type {
         service: u8,
@@ -94,7 +128,18 @@ pub enum Op {
         keep: u8,
     },
     RenamePool,
+    /// A pool is for some Services only.
+    Admit {
+        whom: u8,
+    },
+    AvoidBuggyIps(bool),
     DeletePlaceholder(u8),
+    EditPlaceholder {
+        placeholder: u8,
+        edit: tamper::Edit,
+        ip: u8,
+    },
+    StripTeardown(u8),
     StripMarks {
         service: u8,
         all: bool,
@@ -127,6 +172,14 @@ pub enum Op {
     ForeignKey {
         service: u8,
         on: bool,
+    },
+    Families {
+        service: u8,
+        dual: bool,
+    },
+    LoadBalancerIp {
+        service: u8,
+        ip: Option<u8>,
     },
     EditLedger {
         ip: u8,
@@ -215,6 +268,7 @@ fn tenant(setup: &Setup, chance: &mut Chance) -> Op {
         11 => Op::Ports { service, port: [80, 443, 65535][chance.below(3)] },
         12 => Op::Policy { service, local: chance.below(2) == 0 },
         13 => Op::ForeignFinalizer { service, on: chance.below(2) == 0 },
+        14 if chance.below(3) == 0 => Op::OptOut { service, on: chance.below(2) == 0 },
         14 => Op::Label { service, value: small(chance, 3) },
         _ => Op::Lurk { service: small(chance, 2), v6: dual && chance.below(2) == 0 },
     }
@@ -223,7 +277,7 @@ fn tenant(setup: &Setup, chance: &mut Chance) -> Op {
 fn admin(chance: &mut Chance) -> Op {
     let ip = small(chance, IPS);
     let class = ["pub", "alt"][chance.below(2)];
-    match chance.below(12) {
+    match chance.below(20) {
         0 | 1 => Op::CreateStatic { ip, class, claim: maybe(chance, 3, |chance| small(chance, CLAIMS)) },
         2 | 3 => Op::ClearClaimRef(ip),
         4 => Op::DeleteAddress(ip),
@@ -236,14 +290,25 @@ fn admin(chance: &mut Chance) -> Op {
             namespace: ["tenant-a", "tenant-b"][chance.below(2)],
             value: small(chance, 2),
         },
-        _ => Op::Quota { on: chance.below(2) == 0 },
+        11 => Op::Quota { on: chance.below(2) == 0 },
+        12 | 13 => Op::Prebind { ip, claim: small(chance, CLAIMS) },
+        14 => Op::MarkAutoClaim { class, on: chance.below(3) != 0 },
+        15 => Op::RepointClass { class, pool: ["reserved", "spare", "nowhere"][chance.below(3)] },
+        16 => Op::Namespace {
+            namespace: ["tenant-a", "tenant-b"][chance.below(2)],
+            there: chance.below(4) != 0,
+        },
+        17 => Op::StripProtection(small(chance, CLAIMS)),
+        _ => {
+            Op::Adopt { service: small(chance, 2), claim: small(chance, CLAIMS), steps: 1 + small(chance, 4) }
+        }
     }
 }
 
 fn hand(chance: &mut Chance) -> Op {
     let ip = small(chance, IPS);
     let service = small(chance, SERVICES);
-    match chance.below(16) {
+    match chance.below(24) {
         0 | 1 => Op::Type { service, on: chance.below(2) == 0 },
         2 => Op::CutPool { keep: small(chance, 3) },
         3 => Op::RenamePool,
@@ -257,7 +322,17 @@ fn hand(chance: &mut Chance) -> Op {
         12 => Op::ForgeStatus { service, ip },
         13 => Op::ExternalIp { service: small(chance, 2), ip },
         14 => Op::ForeignKey { service, on: chance.below(2) == 0 },
-        _ => Op::EditLedger { ip },
+        15 => Op::EditLedger { ip },
+        16 => Op::Admit { whom: small(chance, 5) },
+        17 => Op::AvoidBuggyIps(chance.below(2) == 0),
+        18..=20 => Op::EditPlaceholder {
+            placeholder: small(chance, 4),
+            edit: tamper::Edit::ALL[chance.below(tamper::Edit::ALL.len())],
+            ip,
+        },
+        21 => Op::StripTeardown(ip),
+        22 => Op::Families { service, dual: chance.below(2) == 0 },
+        _ => Op::LoadBalancerIp { service, ip: maybe(chance, 2, |chance| small(chance, IPS)) },
     }
 }
 

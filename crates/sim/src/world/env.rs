@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write as _;
 use std::time::Duration;
 
+use api::wellknown::driver;
 use jiff::SignedDuration;
 use metallb::Config;
 use plan::{Call, Change, Kind, Object, Ref, Reply, Verdict, was_the_last_write};
@@ -48,11 +49,16 @@ pub enum CallFault {
     Refused,
 }
 
+/// How long a call may be on its way or at work once it was sent.
+const AT_MOST: Millis = 60_000;
+
 /// A call between a process and the server.
 struct Wire {
     sender: Sender,
     /// When the plan was decided, as a number.
     decided: u64,
+    /// When it was sent.
+    since: Millis,
     call: Call,
     reply: Option<Reply>,
     /// Nobody waits for the answer.
@@ -87,6 +93,9 @@ pub struct Env {
     pub story: Option<Vec<String>>,
     /// Every step that changed the cluster, in 64 bits: two runs of one seed have the same.
     pub digest: u64,
+    /// How many times anything was written, but for Events and for asking MetalLB again (§10), which never ends while it refuses.
+    pub news: u64,
+    asked: BTreeMap<Ref, String>,
     histories: BTreeMap<Kind, Vec<Change>>,
     /// Who was last told which version of an object by the answer to a write, and when, as a number.
     pub(super) answers: BTreeMap<Ref, (Sender, String, u64)>,
@@ -114,6 +123,8 @@ impl Env {
             call_faults: VecDeque::new(),
             story: None,
             digest: 0,
+            news: 0,
+            asked: BTreeMap::new(),
             histories: BTreeMap::new(),
             answers: BTreeMap::new(),
             wires: BTreeMap::new(),
@@ -194,6 +205,13 @@ impl Env {
             for byte in version.bytes().chain(object.meta().name.as_deref().unwrap_or_default().bytes()) {
                 self.digest = self.digest.wrapping_mul(0x0100_0000_01b3) ^ u64::from(byte);
             }
+            let reference = object.reference();
+            let asked = object.meta().annotations.as_ref().and_then(|all| all.get(driver::ASKED_AGAIN));
+            let is_asked = asked.is_some_and(|asked| self.asked.get(&reference) != Some(asked));
+            self.news += u64::from(!is_asked && reference.kind != Kind::Event);
+            if let Some(asked) = asked.filter(|_| is_asked) {
+                self.asked.insert(reference, asked.clone());
+            }
             if !super::stream::is_heard(object) {
                 continue;
             }
@@ -211,7 +229,9 @@ impl Env {
 
     pub fn send(&mut self, sender: Sender, decided: u64, call: Call) -> u64 {
         let id = self.number();
-        self.wires.insert(id, Wire { sender, decided, call, reply: None, orphan: false, stuck: false });
+        let since = self.now();
+        self.wires
+            .insert(id, Wire { sender, decided, since, call, reply: None, orphan: false, stuck: false });
         id
     }
 
@@ -263,6 +283,11 @@ impl Env {
     /// A call arrives at the server.
     pub fn arrive(&mut self, id: u64) {
         let Some(mut wire) = self.wires.remove(&id) else { return };
+        // The API server works on nothing for longer.
+        if wire.orphan && self.now() - wire.since > AT_MOST {
+            self.say(|| format!("  call {id} is lost"));
+            return;
+        }
         let fault = if wire.orphan { None } else { self.call_faults.pop_front() };
         let failed = |words: &str, wait| Reply::Failed(Verdict::Failed(words.to_owned(), wait));
         let reply = match fault {

@@ -258,7 +258,6 @@ impl World {
     }
 
     pub fn crash(&mut self, side: Side, number: usize, why: &str) {
-        self.env.orphan_all(side, number);
         match side {
             Side::Core => self.core[number].crash(&mut self.env, why),
             Side::Driver => self.driver[number].crash(&mut self.env, why),

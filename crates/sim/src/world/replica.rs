@@ -103,6 +103,7 @@ impl<B: Brain> Replica<B> {
             return;
         }
         env.say(|| format!("{} ends: {why}", self.name()));
+        env.orphan_all(self.side, self.number);
         self.brain = None;
         self.life += 1;
         self.paused_until = 0;
@@ -112,9 +113,7 @@ impl<B: Brain> Replica<B> {
         self.deciding = false;
         self.flights.clear();
         self.elector = Elector::default();
-        for (_, stream) in &mut self.streams {
-            *stream = Stream::Cut;
-        }
+        self.streams.iter_mut().for_each(|(_, stream)| *stream = Stream::Cut);
     }
 
     /// A watch is cut, and what it missed is too old to be told: it begins anew.

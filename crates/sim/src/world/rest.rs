@@ -27,7 +27,7 @@ impl World {
         self.env.say(|| "-- faults and users stop --".to_owned());
         self.stop_faults();
         let limit = self.steps + BOUND;
-        let (mut since, mut digest) = (self.env.now(), self.env.digest);
+        let (mut since, mut news) = (self.env.now(), self.env.news);
         while self.env.violation.is_none() {
             if self.steps > limit {
                 let words = format!("still at work after {BOUND} steps");
@@ -39,8 +39,8 @@ impl World {
             if self.step() {
                 continue;
             }
-            if digest != self.env.digest {
-                (since, digest) = (self.env.now(), self.env.digest);
+            if news != self.env.news {
+                (since, news) = (self.env.now(), self.env.news);
             }
             if self.env.elections_over && (self.env.now() - since >= QUIET || self.next_due().is_none()) {
                 break;
