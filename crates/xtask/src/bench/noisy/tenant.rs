@@ -54,14 +54,14 @@ pub(super) enum Tenant {
     /// By a claim, as this project has it.
     Claim(Box<Claim>),
     /// By two Services that name one IP, as MetalLB has it with nobody's help.
-    Pins(Pins),
+    Pins(Box<Pins>),
 }
 
 impl Tenant {
     pub(super) async fn settle(cluster: &Cluster, alone: bool) -> Result<Self> {
         load::namespace(&cluster.admin(), NAMESPACE).await?;
         Ok(if alone {
-            Self::Pins(Pins::settle(cluster).await?)
+            Self::Pins(Box::new(Pins::settle(cluster).await?))
         } else {
             Self::Claim(Box::new(Claim::settle(cluster).await?))
         })
