@@ -149,14 +149,7 @@ impl Adopt {
         let mut scene = adopt::Scene { metallb_namespace: namespace.clone(), ..adopt::Scene::default() };
         for kind in [Kind::Service, Kind::Address, Kind::Class, Kind::Namespace, Kind::Pool] {
             for object in hand.list(kind, (kind == Kind::Pool).then_some(namespace)).await? {
-                match object {
-                    Object::Service(service) => scene.services.push(service),
-                    Object::Address(address) => scene.addresses.push(address),
-                    Object::Class(class) => scene.classes.push(class),
-                    Object::Namespace(namespace) => scene.namespaces.push(namespace),
-                    Object::Pool(pool) => scene.pools.push(pool),
-                    Object::Claim(_) | Object::Event(_) => {}
-                }
+                scene.enter(object);
             }
         }
         if let Some(Object::Claim(claim)) = hand.get(&Ref::claim(&claim)).await? {

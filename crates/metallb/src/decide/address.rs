@@ -52,9 +52,7 @@ pub(super) fn tear_down(index: &Index, address: &Arc<IPAddress>, moment: &Moment
     let placeholders = index.placeholders_of(&address.key());
     let standing: Vec<_> = placeholders.iter().filter(|placeholder| !placeholder.is_deleting()).collect();
     if !standing.is_empty() {
-        let mut edit = Edit::of(address);
-        edit.condition(types::HELD, false, "GivenUp", "the address is being deleted", moment.now);
-        plan.actions.extend(edit.action());
+        tell_not_held(address, "GivenUp", "the address is being deleted", moment, plan);
     }
     for placeholder in standing {
         plan.push(Action::delete(&Object::Service(Arc::clone(placeholder))));
@@ -112,12 +110,10 @@ pub(super) fn hold(
             }
             Some(_) => {}
             // Somebody's finalizer keeps one that has nothing: it has to go before another of its name can come.
-            None => {
-                match placeholders.iter().find(|other| other.name_any() == placeholder::hold_name(address)) {
-                    Some(lingering) => tell_lingering(address, lingering, moment, plan),
-                    None => arm(index, unit, address, &hold_key(index, unit, moment), None, arms),
-                }
-            }
+            None => match placeholder::in_the_way(address, &placeholders) {
+                Some(lingering) => tell_lingering(address, lingering, moment, plan),
+                None => arm(index, unit, address, &hold_key(index, unit, moment), None, arms),
+            },
         }
         return;
     };
@@ -212,25 +208,23 @@ fn ask_again(
 }
 
 fn tell_held_by_other(address: &Arc<IPAddress>, other: &Arc<Service>, moment: &Moment, plan: &mut Plan) {
-    let mut edit = Edit::of(address);
     let message = format!("Service {} has the address", View::key(&**other));
-    edit.condition(types::HELD, false, "HeldByOther", &message, moment.now);
-    if let Some(action) = edit.action() {
-        plan.push(action);
-    }
+    tell_not_held(address, "HeldByOther", &message, moment, plan);
 }
 
 fn tell_lingering(address: &Arc<IPAddress>, placeholder: &Arc<Service>, moment: &Moment, plan: &mut Plan) {
-    let mut edit = Edit::of(address);
     let message = format!(
         "placeholder {} is being deleted and has the address no more; take its finalizers off ({}), and another is made",
         View::key(&**placeholder),
         placeholder.finalizers().join(", ")
     );
-    edit.condition(types::HELD, false, "PlaceholderLingers", &message, moment.now);
-    if let Some(action) = edit.action() {
-        plan.push(action);
-    }
+    tell_not_held(address, "PlaceholderLingers", &message, moment, plan);
+}
+
+fn tell_not_held(address: &Arc<IPAddress>, reason: &str, message: &str, moment: &Moment, plan: &mut Plan) {
+    let mut edit = Edit::of(address);
+    edit.condition(types::HELD, false, reason, message, moment.now);
+    plan.actions.extend(edit.action());
 }
 
 /// The sharing key of a new hold: one with the other placeholders of the claim, so that a dual-stack Service

@@ -321,7 +321,7 @@ pub(super) fn reverse(
         let holds = index.placeholders_of(&address.key());
         let Some(hold) = holds.iter().find(|hold| !hold.is_deleting()) else {
             ready = false;
-            if placeholder::is_name_free(address, &holds) {
+            if placeholder::in_the_way(address, &holds).is_none() {
                 let context = trace.as_ref().map(|trace| trace.operation.context);
                 let beside = Beside { started: Some(moment.now), trace: context, ..Beside::of(service) };
                 arm(index, unit, address, &key, Some(beside), plan);

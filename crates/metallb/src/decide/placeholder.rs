@@ -70,10 +70,10 @@ pub fn hold_name(address: &IPAddress) -> String {
     format!("iad-{}", address.name_any())
 }
 
-/// Whether a new placeholder of the address can be made beside those that are being deleted: none of them has its name. Somebody's
-/// finalizer may keep them.
-pub fn is_name_free(address: &IPAddress, lingering: &[Arc<Service>]) -> bool {
-    lingering.iter().all(|one| one.name_any() != hold_name(address))
+/// Which of those that are being deleted keeps a new placeholder of the address from being made, by having its name. Somebody's
+/// finalizer may keep it.
+pub fn in_the_way<'a>(address: &IPAddress, lingering: &'a [Arc<Service>]) -> Option<&'a Arc<Service>> {
+    lingering.iter().find(|one| one.name_any() == hold_name(address))
 }
 
 /// The name of the placeholder that gets an address for a claim: racers collide on it.

@@ -39,7 +39,7 @@ pub(super) fn clear(
         let begun = gap::Begun::of(index, service.map(|service| &**service), address, hold);
         let assigned = address.ip().is_ok_and(|ip| hold.is_some_and(|hold| hold.ingress().contains(&ip)));
         all_assigned &= assigned;
-        if hold.is_none() && placeholder::is_name_free(address, &holds) {
+        if hold.is_none() && placeholder::in_the_way(address, &holds).is_none() {
             // By these words the gap is told of even if the driver dies, or loses a race, before the ledger says so.
             let made = Beside {
                 started: Some(moment.now),

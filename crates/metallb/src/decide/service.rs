@@ -277,8 +277,7 @@ fn not_bound(
         );
         return Some(("ClaimNotFound", note));
     };
-    let families: BTreeSet<_> =
-        addresses.iter().filter_map(|address| address.ip().ok()).map(Ip::family).collect();
+    let families: BTreeSet<_> = addresses.iter().filter_map(family).collect();
     let complete = claim.spec.family.expand().iter().all(|family| families.contains(family));
     if claim.is_deleting() || claim.phase() != ClaimPhase::Bound || !complete {
         let note =

@@ -54,6 +54,20 @@ pub struct Scene {
     pub metallb_namespace: String,
 }
 
+impl Scene {
+    /// Enters an object that was read. A claim is entered by whoever knows the wish.
+    pub fn enter(&mut self, object: Object) {
+        match object {
+            Object::Service(service) => self.services.push(service),
+            Object::Address(address) => self.addresses.push(address),
+            Object::Class(class) => self.classes.push(class),
+            Object::Namespace(namespace) => self.namespaces.push(namespace),
+            Object::Pool(pool) => self.pools.push(pool),
+            Object::Claim(_) | Object::Event(_) => {}
+        }
+    }
+}
+
 /// Plans the adoption of what a Service has.
 pub fn plan(scene: &Scene, wish: &Wish) -> Errand {
     let mut errand = Errand::default();
