@@ -8,7 +8,7 @@ use plan::{Execution, Kind, Object, Ref};
 use serde_json::json;
 
 use super::Op;
-use super::apply::{create, delete, ip, patch, refused};
+use super::apply::{create, delete, finalizer, ip, patch, refused};
 use super::objects::{self, address_name, claim_key, lurker_key, namespace_ref, pool_ref};
 use crate::metallb::NAMESPACE;
 use crate::world::env::Env;
@@ -105,12 +105,7 @@ pub fn administer(env: &mut Env, op: &Op) {
         Op::Namespace { namespace, there: true } => create(env, &objects::namespace(namespace)),
         Op::Namespace { namespace, there: false } => delete(env, &namespace_ref(namespace)),
         Op::StripProtection(claim) => {
-            let reference = Ref::claim(&claim_key(*claim));
-            if let Some(claim) = env.server.get(&reference) {
-                let finalizers = claim.meta().finalizers.clone().unwrap_or_default();
-                let left: Vec<_> = finalizers.into_iter().filter(|name| name != CLAIM_PROTECTION).collect();
-                patch(env, &reference, json!({ "metadata": { "finalizers": left } }));
-            }
+            finalizer(env, &Ref::claim(&claim_key(*claim)), CLAIM_PROTECTION, false);
         }
         Op::Adopt { service, claim, steps } => adopt(env, *service, *claim, *steps),
         _ => {}
@@ -137,18 +132,11 @@ fn adopt(env: &mut Env, service: u8, claim: u8, steps: u8) {
 fn scene(env: &Env, wish: &adopt::Wish) -> adopt::Scene {
     let mut scene = adopt::Scene { metallb_namespace: NAMESPACE.to_owned(), ..adopt::Scene::default() };
     for object in env.server.everything().cloned() {
-        match object {
-            Object::Service(service) => scene.services.push(service),
-            Object::Address(address) => scene.addresses.push(address),
-            Object::Class(class) => scene.classes.push(class),
-            Object::Namespace(namespace) => scene.namespaces.push(namespace),
-            Object::Pool(pool) => scene.pools.push(pool),
-            Object::Claim(claim) => {
-                let is_wished = claim.key() == ClaimKey::new(&wish.service.namespace, &wish.claim);
-                scene.claim = scene.claim.or_else(|| is_wished.then_some(claim));
-            }
-            Object::Event(_) => {}
-        }
+        scene.enter(object);
+    }
+    let claim = Ref::claim(&ClaimKey::new(&wish.service.namespace, &wish.claim));
+    if let Some(Object::Claim(claim)) = env.server.get(&claim) {
+        scene.claim = Some(claim.clone());
     }
     scene
 }

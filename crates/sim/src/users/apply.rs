@@ -3,7 +3,6 @@
 use api::wellknown::{AUTO_CLAIM, CLAIM, driver, metallb as names};
 use api::{AddressName, ServiceKey};
 use k8s_openapi::api::core::v1::Service;
-use kube::ResourceExt;
 use plan::{Kind, Object, Ref};
 use serde_json::{Value, json};
 
@@ -112,7 +111,9 @@ fn edit(env: &mut Env, op: &Op) {
             let body = json!({ "spec": { "externalTrafficPolicy": policy } });
             patch(env, &Ref::service(&service_key(*service)), body);
         }
-        Op::ForeignFinalizer { service, on } => foreign_finalizer(env, &service_key(*service), *on),
+        Op::ForeignFinalizer { service, on } => {
+            finalizer(env, &Ref::service(&service_key(*service)), FOREIGN, *on);
+        }
         Op::Label { service, value } => {
             let body = json!({ "metadata": { "labels": { "rank": value.to_string() } } });
             patch(env, &Ref::service(&service_key(*service)), body);
@@ -198,14 +199,15 @@ pub fn service(env: &Env, key: &ServiceKey) -> Option<std::sync::Arc<Service>> {
     }
 }
 
-fn foreign_finalizer(env: &mut Env, key: &ServiceKey, on: bool) {
-    let Some(service) = service(env, key) else { return };
-    let mut finalizers = service.finalizers().to_vec();
-    finalizers.retain(|name| name != FOREIGN);
+/// Puts a finalizer on what is there, or takes it off.
+pub fn finalizer(env: &mut Env, reference: &Ref, name: &str, on: bool) {
+    let Some(object) = env.server.get(reference) else { return };
+    let mut finalizers = object.meta().finalizers.clone().unwrap_or_default();
+    finalizers.retain(|one| one != name);
     if on {
-        finalizers.push(FOREIGN.to_owned());
+        finalizers.push(name.to_owned());
     }
-    patch(env, &Ref::service(key), json!({ "metadata": { "finalizers": finalizers } }));
+    patch(env, reference, json!({ "metadata": { "finalizers": finalizers } }));
 }
 
 /// The addresses that the Service has by the ledger, or shows.

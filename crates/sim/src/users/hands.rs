@@ -8,7 +8,9 @@ use plan::{Kind, Object, Ref};
 use serde_json::json;
 
 use super::Op;
-use super::apply::{addresses_of, annotate, create, delete, ip, marks, patch, patch_status, service};
+use super::apply::{
+    addresses_of, annotate, create, delete, finalizer, ip, marks, patch, patch_status, service,
+};
 use super::objects::{self, address_name, lurker_key, pool_ref, service_key};
 use super::tamper;
 use crate::world::env::Env;
@@ -28,10 +30,7 @@ pub fn break_in(env: &mut Env, op: &Op) {
             let body = if *on {
                 json!({ "spec": { "type": "LoadBalancer", "loadBalancerClass": env.config.lb_class } })
             } else {
-                json!({ "spec": {
-                    "type": "ClusterIP", "externalTrafficPolicy": null, "loadBalancerClass": null,
-                    "allocateLoadBalancerNodePorts": null,
-                } })
+                objects::made_cluster_ip()
             };
             patch(env, &Ref::service(&key), body);
         }
@@ -97,9 +96,7 @@ pub fn break_in(env: &mut Env, op: &Op) {
         Op::StripFinalizer(number) => {
             let key = service_key(*number);
             excuse_all_of(env, &key, "our finalizer was taken off its Service");
-            let Some(service) = service(env, &key) else { return };
-            let left: Vec<_> = service.finalizers().iter().filter(|name| *name != driver::HANDOFF).collect();
-            patch(env, &Ref::service(&key), json!({ "metadata": { "finalizers": left } }));
+            finalizer(env, &Ref::service(&key), driver::HANDOFF, false);
         }
         Op::Repin { service: number, ip: other } => {
             let key = service_key(*number);
@@ -123,9 +120,7 @@ pub fn break_in(env: &mut Env, op: &Op) {
             if address.metadata.deletion_timestamp.is_some() {
                 return;
             }
-            let left: Vec<_> =
-                address.finalizers().iter().filter(|name| *name != driver::TEARDOWN).cloned().collect();
-            patch(env, &Ref::address(&name), json!({ "metadata": { "finalizers": left } }));
+            finalizer(env, &Ref::address(&name), driver::TEARDOWN, false);
         }
         Op::Families { service: number, dual } => {
             let key = service_key(*number);

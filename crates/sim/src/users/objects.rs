@@ -118,6 +118,14 @@ pub fn service(
     decode(Kind::Service, &value)
 }
 
+/// The edit that makes a load balancer a `ClusterIP`.
+pub fn made_cluster_ip() -> Value {
+    json!({ "spec": {
+        "type": "ClusterIP", "externalTrafficPolicy": null, "loadBalancerClass": null,
+        "allocateLoadBalancerNodePorts": null,
+    } })
+}
+
 pub fn claiming(claim: Option<u8>) -> Value {
     claim.map_or_else(|| json!({}), |claim| json!({ CLAIM: claim_key(claim).name }))
 }

@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::apply::{delete, ip, patch};
 use super::hands::{excuse, excuse_all_of};
-use super::objects::address_name;
+use super::objects::{self, address_name};
 use crate::law::holders::is_our_key;
 use crate::world::env::Env;
 
@@ -76,10 +76,7 @@ pub fn edit(env: &mut Env, number: u8, edit: Edit, other: u8) {
             excuse(env, &address_name(&other), "a placeholder was pinned to it by hand");
             annotation(names::PIN, Some(&other))
         }
-        Edit::MakesClusterIp => json!({ "spec": {
-            "type": "ClusterIP", "externalTrafficPolicy": null, "loadBalancerClass": null,
-            "allocateLoadBalancerNodePorts": null,
-        } }),
+        Edit::MakesClusterIp => objects::made_cluster_ip(),
         Edit::AsksPool => annotation(names::POOL, Some("spare")),
         Edit::TakesKey => annotation(names::SHARE, None),
         Edit::PutsKey => annotation(names::SHARE, Some("theirs")),
