@@ -29,6 +29,9 @@ pub(super) struct Args {
     /// Hand over by MetalLB alone, from one Service that names the IP to another: what it takes with nobody's help.
     #[arg(long)]
     alone: bool,
+    /// Let MetalLB and the driver serve only Services of this `spec.loadBalancerClass`, which the other tenant's carry.
+    #[arg(long, value_name = "CLASS")]
+    lb_class: Option<String>,
     #[command(flatten)]
     kinds: Kinds,
     /// Take the controllers as tests build them, not optimised.
@@ -42,18 +45,21 @@ impl Args {
         // No audit log: it would cost the API server more than the controllers do.
         let options = Options {
             metallb_unthrottled: true,
+            metallb_class: self.lb_class.clone(),
             apiserver_args: vec!["--audit-log-path=".into()],
             ..Options::default()
         };
         let cluster = Cluster::start(options).await?;
         cluster.install_charts(&[], &[]).await?;
-        let run = |controller| cluster.run_controller(&controllers, controller, RunOptions::default());
-        let (core, driver) = (run(Controller::Core).await?, run(Controller::Driver).await?);
+        let core = cluster.run_controller(&controllers, Controller::Core, RunOptions::default()).await?;
+        let args = self.lb_class.iter().map(|class| format!("--lb-class={class}")).collect();
+        let options = RunOptions { args, ..RunOptions::default() };
+        let driver = cluster.run_controller(&controllers, Controller::Driver, options).await?;
         let cpu = || Ok::<_, anyhow::Error>((cpu(&core)?, cpu(&driver)?));
 
         let rest = Rest::of(cluster.process(Part::Metallb)?.log_path().to_owned());
         let rest = self.at_rest.then_some(&rest);
-        let tenant = Tenant::settle(&cluster, self.alone).await?;
+        let tenant = Tenant::settle(&cluster, self.alone, self.lb_class.as_deref()).await?;
         let start = cpu()?;
         let before = tenant.laps(self.handoffs, rest).await?;
         let calm = cpu()?;
@@ -87,6 +93,7 @@ impl Args {
                 "plain": self.kinds.plain,
                 "at_rest": self.at_rest,
                 "alone": self.alone,
+                "lb_class": self.lb_class,
                 "unoptimised": self.unoptimised,
                 "before_ms": before.told(),
                 "during_ms": during.told(),

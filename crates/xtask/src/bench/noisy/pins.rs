@@ -21,12 +21,14 @@ const GREEN: &str = "green";
 /// A namespace in which one of the two has the IP.
 pub(super) struct Pins {
     services: Api<Service>,
+    lb_class: Option<String>,
 }
 
 impl Pins {
-    pub(super) async fn settle(cluster: &Cluster) -> Result<Self> {
+    pub(super) async fn settle(cluster: &Cluster, lb_class: Option<&str>) -> Result<Self> {
         cluster.create_pool(POOL, &[&format!("{IP}/32")], false).await?;
-        let pins = Self { services: Api::namespaced(cluster.admin(), NAMESPACE) };
+        let services = Api::namespaced(cluster.admin(), NAMESPACE);
+        let pins = Self { services, lb_class: lb_class.map(str::to_owned) };
         pins.create(BLUE).await?;
         pins.calm().await?;
         Ok(pins)
@@ -45,23 +47,29 @@ impl Pins {
     }
 
     pub(super) async fn lap(&self, rest: Option<&Rest>) -> Result<Lap> {
-        Ok(Lap { there: self.pass(BLUE, GREEN, rest).await?, back: self.pass(GREEN, BLUE, rest).await? })
+        let (there, _) = self.pass(BLUE, GREEN, rest).await?;
+        let (back, gone) = self.pass(GREEN, BLUE, rest).await?;
+        Ok(Lap { there, back, gone })
     }
 
-    /// From the deletion of who has the IP to the status of who waits for it.
-    async fn pass(&self, from: &str, to: &str, rest: Option<&Rest>) -> Result<Duration> {
+    /// From the deletion of who has the IP to the status of who waits for it, and until nothing is left of the first.
+    async fn pass(&self, from: &str, to: &str, rest: Option<&Rest>) -> Result<(Duration, Duration)> {
         self.create(to).await?;
         at_rest(rest).await?;
         let began = Instant::now();
         self.services.delete(from, &DeleteParams::default()).await?;
         wait(&self.services, to, has_ip).await?;
-        Ok(began.elapsed())
+        let passed = began.elapsed();
+        wait(&self.services, from, |service: Option<&Service>| service.is_none()).await?;
+        Ok((passed, began.elapsed()))
     }
 
     async fn create(&self, name: &str) -> Result<()> {
         let service: Service = serde_json::from_value(json!({
             "metadata": { "name": name, "annotations": { PIN: IP } },
-            "spec": { "type": "LoadBalancer", "selector": { "app": name }, "ports": [{ "port": 80 }] },
+            "spec": {
+                "type": "LoadBalancer", "loadBalancerClass": self.lb_class, "selector": { "app": name }, "ports": [{ "port": 80 }],
+            },
         }))?;
         self.services.create(&PostParams::default(), &service).await?;
         Ok(())

@@ -21,6 +21,8 @@ pub(super) const NAMESPACE: &str = "quiet";
 /// The class that all draw from who get something.
 const CLASS: &str = "bench";
 const NAME: &str = "web";
+/// Where placeholders live.
+const PLACEHOLDERS: &str = "metallb-iad-system";
 /// How long one handoff may take.
 const WITHIN: Duration = Duration::from_secs(600);
 
@@ -29,23 +31,31 @@ const WITHIN: Duration = Duration::from_secs(600);
 pub(super) struct Laps {
     there: Vec<Duration>,
     back: Vec<Duration>,
+    gone: Vec<Duration>,
 }
 
 /// One handoff there and back.
 pub(super) struct Lap {
     pub(super) there: Duration,
+    /// Until its placeholder, or who waits for it, has the address.
     pub(super) back: Duration,
+    /// Until nothing is left of the Service that had it.
+    pub(super) gone: Duration,
 }
 
 impl Laps {
     pub(super) fn push(&mut self, lap: Lap) {
         self.there.push(lap.there);
         self.back.push(lap.back);
+        self.gone.push(lap.gone);
     }
 
     pub(super) fn told(self) -> Value {
         let count = self.there.len();
-        json!({ "handoffs": count, "annotation_to_ip": spread(self.there), "deletion_to_hold": spread(self.back) })
+        json!({
+            "handoffs": count, "annotation_to_ip": spread(self.there), "deletion_to_hold": spread(self.back),
+            "deletion_to_gone": spread(self.gone),
+        })
     }
 }
 
@@ -58,12 +68,12 @@ pub(super) enum Tenant {
 }
 
 impl Tenant {
-    pub(super) async fn settle(cluster: &Cluster, alone: bool) -> Result<Self> {
+    pub(super) async fn settle(cluster: &Cluster, alone: bool, lb_class: Option<&str>) -> Result<Self> {
         load::namespace(&cluster.admin(), NAMESPACE).await?;
         Ok(if alone {
-            Self::Pins(Box::new(Pins::settle(cluster).await?))
+            Self::Pins(Box::new(Pins::settle(cluster, lb_class).await?))
         } else {
-            Self::Claim(Box::new(Claim::settle(cluster).await?))
+            Self::Claim(Box::new(Claim::settle(cluster, lb_class).await?))
         })
     }
 
@@ -104,6 +114,8 @@ pub(super) struct Claim {
     services: Api<Service>,
     addresses: Api<IPAddress>,
     address: String,
+    holds: Api<Service>,
+    lb_class: Option<String>,
 }
 
 fn is_held(address: Option<&IPAddress>) -> bool {
@@ -117,7 +129,7 @@ pub(super) fn has_ip(service: Option<&Service>) -> bool {
 }
 
 impl Claim {
-    async fn settle(cluster: &Cluster) -> Result<Self> {
+    async fn settle(cluster: &Cluster, lb_class: Option<&str>) -> Result<Self> {
         let client = cluster.admin();
         load::class(cluster, CLASS, "198.18.0.1-198.18.0.9").await?;
         let claims: Api<IPAddressClaim> = Api::namespaced(client.clone(), NAMESPACE);
@@ -131,8 +143,10 @@ impl Claim {
         let address = address.context("a bound claim without an address")?.name;
         let claim = Self {
             services: Api::namespaced(client.clone(), NAMESPACE),
-            addresses: Api::all(client),
+            addresses: Api::all(client.clone()),
             address,
+            holds: Api::namespaced(client, PLACEHOLDERS),
+            lb_class: lb_class.map(str::to_owned),
         };
         claim.calm().await?;
         Ok(claim)
@@ -152,7 +166,9 @@ impl Claim {
     async fn lap(&self, rest: Option<&Rest>) -> Result<Lap> {
         let service: Service = serde_json::from_value(json!({
             "metadata": { "name": NAME, "annotations": { CLAIM: NAME } },
-            "spec": { "type": "LoadBalancer", "selector": { "app": NAME }, "ports": [{ "port": 80 }] },
+            "spec": {
+                "type": "LoadBalancer", "loadBalancerClass": self.lb_class, "selector": { "app": NAME }, "ports": [{ "port": 80 }],
+            },
         }))?;
         at_rest(rest).await?;
         let began = Instant::now();
@@ -168,9 +184,11 @@ impl Claim {
         at_rest(rest).await?;
         let began = Instant::now();
         self.services.delete(NAME, &DeleteParams::default()).await?;
+        wait(&self.holds, &format!("iad-{}", self.address), has_ip).await?;
+        let back = began.elapsed();
         wait(&self.services, NAME, |service: Option<&Service>| service.is_none()).await?;
         wait(&self.addresses, &self.address, is_held).await?;
-        Ok(Lap { there, back: began.elapsed() })
+        Ok(Lap { there, back, gone: began.elapsed() })
     }
 }
 
