@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt::Debug;
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 use anyhow::{Result, bail};
@@ -53,6 +54,20 @@ where
 {
     let create = |object: K| async move { api.create(&PostParams::default(), &object).await.map(|_| ()) };
     Ok(stream::iter(objects).map(create).buffer_unordered(AT_ONCE).try_collect().await?)
+}
+
+/// Makes so many a second, or as many as the API server takes.
+pub(super) async fn create_paced<K>(api: &Api<K>, objects: Vec<K>, pace: Option<NonZeroU32>) -> Result<()>
+where
+    K: Resource<DynamicType = ()> + Clone + Debug + Serialize + DeserializeOwned,
+{
+    let Some(pace) = pace else { return create_all(api, objects).await };
+    let mut tick = tokio::time::interval(Duration::from_secs(1) / pace.get());
+    for object in objects {
+        tick.tick().await;
+        api.create(&PostParams::default(), &object).await?;
+    }
+    Ok(())
 }
 
 pub(super) async fn delete_all<K>(api: &Api<K>, names: Vec<String>) -> Result<()>

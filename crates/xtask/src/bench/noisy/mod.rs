@@ -4,6 +4,8 @@ mod pins;
 mod rubbish;
 mod tenant;
 
+use std::time::Duration;
+
 use anyhow::Result;
 use devcluster::{Cluster, Controller, Controllers, Options, Part, Process, RunOptions};
 use serde_json::json;
@@ -11,7 +13,10 @@ use serde_json::json;
 use super::meter::{self, cpu_seconds, rounded};
 use super::rest::Rest;
 use rubbish::{Kinds, Rubbish};
-use tenant::{Laps, Tenant};
+use tenant::{Laps, Lull, Tenant};
+
+/// How long one handoff is after another with `--at-rest`, while others are at work.
+const PAUSE: Duration = Duration::from_secs(2);
 
 /// One tenant makes claims that can never be bound, and Services that can never have an address; another hands over one address after
 /// the other.
@@ -23,7 +28,7 @@ pub(super) struct Args {
     /// How many handoffs the other tenant has before, and when all of them are there.
     #[arg(long, value_name = "H", default_value_t = 20)]
     handoffs: usize,
-    /// Begin each of those, there and back, when MetalLB is at rest.
+    /// Begin each of those, there and back, when MetalLB is at rest, and those in between 2 s after one another.
     #[arg(long)]
     at_rest: bool,
     /// Hand over by MetalLB alone, from one Service that names the IP to another: what it takes with nobody's help.
@@ -58,10 +63,11 @@ impl Args {
         let cpu = || Ok::<_, anyhow::Error>((cpu(&core)?, cpu(&driver)?));
 
         let rest = Rest::of(cluster.process(Part::Metallb)?.log_path().to_owned());
-        let rest = self.at_rest.then_some(&rest);
+        let (lull, pause) =
+            if self.at_rest { (Lull::Rest(&rest), Lull::Pause(PAUSE)) } else { (Lull::None, Lull::None) };
         let tenant = Tenant::settle(&cluster, self.alone, self.lb_class.as_deref()).await?;
         let start = cpu()?;
-        let before = tenant.laps(self.handoffs, rest).await?;
+        let before = tenant.laps(self.handoffs, lull).await?;
         let calm = cpu()?;
 
         let rubbish = Rubbish::of(&cluster, self.kinds).await?;
@@ -72,7 +78,7 @@ impl Args {
         loop {
             tokio::select! {
                 made = &mut making => break made?,
-                lap = tenant.lap(None) => during.push(lap?),
+                lap = tenant.lap(pause) => during.push(lap?),
             }
         }
         let made = cpu()?;
@@ -80,7 +86,7 @@ impl Args {
         tenant.calm().await?;
         rubbish.told(self.objects).await?;
         let told = cpu()?;
-        let after = tenant.laps(self.handoffs, rest).await?;
+        let after = tenant.laps(self.handoffs, lull).await?;
         let end = cpu()?;
 
         let spent = |from: (f64, f64), to: (f64, f64)| json!({ "core": rounded(to.0 - from.0), "driver": rounded(to.1 - from.1) });
@@ -91,6 +97,7 @@ impl Args {
                 "objects": self.objects,
                 "load_balancers": self.kinds.load_balancers,
                 "plain": self.kinds.plain,
+                "pace": self.kinds.pace,
                 "at_rest": self.at_rest,
                 "alone": self.alone,
                 "lb_class": self.lb_class,

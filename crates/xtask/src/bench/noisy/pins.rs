@@ -9,8 +9,7 @@ use k8s_openapi::api::core::v1::Service;
 use kube::api::{Api, DeleteParams, PostParams};
 use serde_json::json;
 
-use super::super::rest::Rest;
-use super::tenant::{Lap, NAMESPACE, at_rest, has_ip, wait};
+use super::tenant::{Lap, Lull, NAMESPACE, Watch, has_ip, wait};
 
 /// A pool that no class has.
 const POOL: &str = "alone";
@@ -46,22 +45,21 @@ impl Pins {
         Ok(())
     }
 
-    pub(super) async fn lap(&self, rest: Option<&Rest>) -> Result<Lap> {
-        let (there, _) = self.pass(BLUE, GREEN, rest).await?;
-        let (back, gone) = self.pass(GREEN, BLUE, rest).await?;
+    pub(super) async fn lap(&self, lull: Lull<'_>) -> Result<Lap> {
+        let (there, _) = self.pass(BLUE, GREEN, lull).await?;
+        let (back, gone) = self.pass(GREEN, BLUE, lull).await?;
         Ok(Lap { there, back, gone })
     }
 
     /// From the deletion of who has the IP to the status of who waits for it, and until nothing is left of the first.
-    async fn pass(&self, from: &str, to: &str, rest: Option<&Rest>) -> Result<(Duration, Duration)> {
+    async fn pass(&self, from: &str, to: &str, lull: Lull<'_>) -> Result<(Duration, Duration)> {
         self.create(to).await?;
-        at_rest(rest).await?;
+        lull.wait().await?;
+        let served = Watch::over(&self.services, to, has_ip).await;
+        let gone = Watch::over(&self.services, from, |service: Option<&Service>| service.is_none()).await;
         let began = Instant::now();
         self.services.delete(from, &DeleteParams::default()).await?;
-        wait(&self.services, to, has_ip).await?;
-        let passed = began.elapsed();
-        wait(&self.services, from, |service: Option<&Service>| service.is_none()).await?;
-        Ok((passed, began.elapsed()))
+        Ok((served.since(began).await?, gone.since(began).await?))
     }
 
     async fn create(&self, name: &str) -> Result<()> {

@@ -1,5 +1,7 @@
 //! The noisy tenant: objects that lead to nothing.
 
+use std::num::NonZeroU32;
+
 use anyhow::Result;
 use api::IPAddressClaim;
 use api::wellknown::CLAIM;
@@ -25,6 +27,9 @@ pub(super) struct Kinds {
     /// them.
     #[arg(long)]
     pub(super) plain: bool,
+    /// Make so many Services a second, and as many claims; as many as the API server takes, if not given.
+    #[arg(long, value_name = "N")]
+    pub(super) pace: Option<NonZeroU32>,
 }
 
 /// The noisy tenant's namespace.
@@ -78,14 +83,15 @@ impl Rubbish {
 
     /// Makes so many, half claims and half Services, both at once.
     pub(super) async fn make(&self, objects: usize) -> Result<()> {
+        let pace = self.kinds.pace;
         let services = (0..objects / 2).map(|number| service(number, self.kinds)).collect::<Result<_>>()?;
-        let services = load::create_all(&self.services, services);
+        let services = load::create_paced(&self.services, services, pace);
         if self.kinds.plain {
             let maps = (0..objects / 2).map(map).collect();
-            tokio::try_join!(load::create_all(&self.maps, maps), services)?;
+            tokio::try_join!(load::create_paced(&self.maps, maps, pace), services)?;
         } else {
             let claims = (0..objects / 2).map(claim).collect::<Result<_>>()?;
-            tokio::try_join!(load::create_all(&self.claims, claims), services)?;
+            tokio::try_join!(load::create_paced(&self.claims, claims, pace), services)?;
         }
         Ok(())
     }

@@ -1,5 +1,6 @@
 //! The tenant who is measured: one address that goes to a Service and back, again and again.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
@@ -11,6 +12,8 @@ use k8s_openapi::api::core::v1::Service;
 use kube::api::{Api, DeleteParams, PostParams};
 use kube::runtime::wait::await_condition;
 use serde_json::{Value, json};
+use tokio::sync::Notify;
+use tokio::task::JoinHandle;
 
 use super::super::load::{self, object};
 use super::super::meter::spread;
@@ -85,27 +88,44 @@ impl Tenant {
         }
     }
 
-    pub(super) async fn laps(&self, count: usize, rest: Option<&Rest>) -> Result<Laps> {
+    pub(super) async fn laps(&self, count: usize, lull: Lull<'_>) -> Result<Laps> {
         let mut laps = Laps::default();
         for _ in 0..count {
-            laps.push(self.lap(rest).await?);
+            laps.push(self.lap(lull).await?);
         }
         Ok(laps)
     }
 
-    /// An address goes to a Service and back. Each of the two waits for that rest.
-    pub(super) async fn lap(&self, rest: Option<&Rest>) -> Result<Lap> {
+    /// An address goes to a Service and back. Each of the two waits for that lull.
+    pub(super) async fn lap(&self, lull: Lull<'_>) -> Result<Lap> {
         match self {
-            Self::Claim(claim) => claim.lap(rest).await,
-            Self::Pins(pins) => pins.lap(rest).await,
+            Self::Claim(claim) => claim.lap(lull).await,
+            Self::Pins(pins) => pins.lap(lull).await,
         }
     }
 }
 
-pub(super) async fn at_rest(rest: Option<&Rest>) -> Result<()> {
-    match rest {
-        Some(rest) => rest.wait(Instant::now()).await.map(drop),
-        None => Ok(()),
+/// What a handoff waits for before it begins.
+#[derive(Clone, Copy)]
+pub(super) enum Lull<'a> {
+    /// Nothing.
+    None,
+    /// MetalLB is at rest.
+    Rest(&'a Rest),
+    /// So long, where others never leave MetalLB at rest.
+    Pause(Duration),
+}
+
+impl Lull<'_> {
+    pub(super) async fn wait(self) -> Result<()> {
+        match self {
+            Self::None => Ok(()),
+            Self::Rest(rest) => rest.wait(Instant::now()).await.map(drop),
+            Self::Pause(pause) => {
+                tokio::time::sleep(pause).await;
+                Ok(())
+            }
+        }
     }
 }
 
@@ -163,32 +183,63 @@ impl Claim {
     }
 
     /// A Service that names the claim is made and served; it is deleted, and its address is held again.
-    async fn lap(&self, rest: Option<&Rest>) -> Result<Lap> {
+    async fn lap(&self, lull: Lull<'_>) -> Result<Lap> {
         let service: Service = serde_json::from_value(json!({
             "metadata": { "name": NAME, "annotations": { CLAIM: NAME } },
             "spec": {
                 "type": "LoadBalancer", "loadBalancerClass": self.lb_class, "selector": { "app": NAME }, "ports": [{ "port": 80 }],
             },
         }))?;
-        at_rest(rest).await?;
+        lull.wait().await?;
+        let served = Watch::over(&self.services, NAME, has_ip).await;
         let began = Instant::now();
         self.services.create(&PostParams::default(), &service).await?;
-        wait(&self.services, NAME, has_ip).await?;
-        let there = began.elapsed();
+        let there = served.since(began).await?;
         let handed = |address: Option<&IPAddress>| {
             let handoff = address.and_then(|address| address.status.as_ref()?.last_handoff.as_ref());
             handoff.is_some_and(|handoff| handoff.finished_at.is_some())
                 && address.is_some_and(|address| address.associated_to().is_some())
         };
         wait(&self.addresses, &self.address, handed).await?;
-        at_rest(rest).await?;
+        lull.wait().await?;
+        let held = Watch::over(&self.holds, &format!("iad-{}", self.address), has_ip).await;
+        let gone = Watch::over(&self.services, NAME, |service: Option<&Service>| service.is_none()).await;
+        let told = Watch::over(&self.addresses, &self.address, is_held).await;
         let began = Instant::now();
         self.services.delete(NAME, &DeleteParams::default()).await?;
-        wait(&self.holds, &format!("iad-{}", self.address), has_ip).await?;
-        let back = began.elapsed();
-        wait(&self.services, NAME, |service: Option<&Service>| service.is_none()).await?;
-        wait(&self.addresses, &self.address, is_held).await?;
-        Ok(Lap { there, back, gone: began.elapsed() })
+        let back = held.since(began).await?;
+        let gone = gone.since(began).await?.max(told.since(began).await?);
+        Ok(Lap { there, back, gone })
+    }
+}
+
+/// When an object becomes what is waited for. It is looked at from the start: a look that begins only after a change may itself take as
+/// long as the change.
+pub(super) struct Watch(JoinHandle<Result<Instant>>);
+
+impl Watch {
+    /// Returns when the object has been looked at once.
+    pub(super) async fn over<K, F>(api: &Api<K>, name: &str, is: F) -> Self
+    where
+        K: kube::Resource + Clone + std::fmt::Debug + serde::de::DeserializeOwned + Send + Sync + 'static,
+        F: Fn(Option<&K>) -> bool + Send + Sync + 'static,
+    {
+        let looked = Arc::new(Notify::new());
+        let (api, name, looks) = (api.clone(), name.to_owned(), Arc::clone(&looked));
+        let task = tokio::spawn(async move {
+            let is = move |object: Option<&K>| {
+                looks.notify_one();
+                is(object)
+            };
+            wait(&api, &name, is).await.map(|_| Instant::now())
+        });
+        looked.notified().await;
+        Self(task)
+    }
+
+    /// How long after this moment.
+    pub(super) async fn since(self, began: Instant) -> Result<Duration> {
+        Ok(self.0.await??.duration_since(began))
     }
 }
 
