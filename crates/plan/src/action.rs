@@ -59,6 +59,9 @@ pub enum Action {
         body: Value,
         /// What to tell if the server refuses.
         refused: Option<Guard>,
+        /// Whether it is sent without waiting for the answer to the patch before it, which is of another object: either may arrive
+        /// first, and either may fail alone.
+        at_once: bool,
     },
     /// Deletes an object, with uid and resourceVersion as preconditions.
     Delete {
@@ -82,12 +85,30 @@ pub enum Action {
 impl Action {
     /// A patch of metadata and spec.
     pub fn patch(target: Target, body: Value) -> Self {
-        Self::Patch { target, status: false, body, refused: None }
+        Self::Patch { target, status: false, body, refused: None, at_once: false }
+    }
+
+    /// The same patch, sent at once with the one before it.
+    #[must_use]
+    pub fn at_once(mut self) -> Self {
+        if let Self::Patch { at_once, .. } = &mut self {
+            *at_once = true;
+        }
+        self
+    }
+
+    /// The same patch, with what to tell if the server refuses it.
+    #[must_use]
+    pub fn or_tell(mut self, event: Event) -> Self {
+        if let Self::Patch { refused, .. } = &mut self {
+            *refused = Some(Guard { event });
+        }
+        self
     }
 
     /// A patch of the status subresource; `body` is the content of `status`.
     pub fn patch_status(target: Target, body: Value) -> Self {
-        Self::Patch { target, status: true, body: status_body(body), refused: None }
+        Self::Patch { target, status: true, body: status_body(body), refused: None, at_once: false }
     }
 
     /// A creation.

@@ -105,10 +105,13 @@ pub enum Outcome {
 }
 
 /// A plan being carried out: [`call`](Self::call), then [`answer`](Self::answer), until there is no call left; then
-/// [`outcome`](Self::outcome).
+/// [`outcome`](Self::outcome). Calls that [`also`](Self::also) may be made before the answer to the first has come are answered
+/// after it, in their order.
 #[derive(Clone, Debug)]
 pub struct Execution {
     actions: VecDeque<Action>,
+    /// What was called for and not answered yet, with the uid that the call names.
+    doing: VecDeque<(Action, String)>,
     /// The versions that the actions have made so far.
     written: HashMap<Ref, Version>,
     state: State,
@@ -124,8 +127,6 @@ struct Version {
 enum State {
     /// The next action may begin.
     Ready,
-    /// A call was made for this action. The uid is the one that the call names.
-    Doing(Action, String),
     /// An object is not as the index thinks: it is read, so that the next decision need not wait for the watch.
     Looking {
         reference: Ref,
@@ -138,7 +139,8 @@ enum State {
 impl Execution {
     /// Begins before the first action.
     pub fn new(actions: Vec<Action>) -> Self {
-        Self { actions: actions.into(), written: HashMap::new(), state: State::Ready }
+        let doing = VecDeque::new();
+        Self { actions: actions.into(), doing, written: HashMap::new(), state: State::Ready }
     }
 
     /// The next call to make; none when the plan is carried out or given up. To be asked for once before each
@@ -151,7 +153,7 @@ impl Execution {
             };
             match self.call_of(&action) {
                 Ok((call, uid)) => {
-                    self.state = State::Doing(action, uid);
+                    self.doing.push_back((action, uid));
                     return Some(call);
                 }
                 Err(verdict) => self.give_up(&action, verdict),
@@ -159,8 +161,25 @@ impl Execution {
         }
         match &self.state {
             State::Looking { reference, .. } => Some(Call::Read(reference.clone())),
-            State::Ready | State::Doing(..) | State::Over(_) => None,
+            State::Ready | State::Over(_) => None,
         }
+    }
+
+    /// A further call that need not wait for the answers that are still to come.
+    pub fn also(&mut self) -> Option<Call> {
+        let Some(Action::Patch { target, at_once: true, .. }) = self.actions.front() else { return None };
+        let is_other = |(action, _): &(Action, String)| matches!(action, Action::Patch { target: earlier, .. } if earlier.reference != target.reference);
+        if self.doing.is_empty() || !self.doing.iter().all(is_other) {
+            return None;
+        }
+        let action = self.actions.pop_front()?;
+        let Ok((call, uid)) = self.call_of(&action) else {
+            // It fails in its turn.
+            self.actions.push_front(action);
+            return None;
+        };
+        self.doing.push_back((action, uid));
+        Some(call)
     }
 
     fn call_of(&self, action: &Action) -> Result<(Call, String), Verdict> {
@@ -205,8 +224,10 @@ impl Execution {
 
     /// Takes in what the call led to, and tells what the index is to learn of it.
     pub fn answer(&mut self, reply: Reply) -> Option<Change> {
+        if let Some((action, uid)) = self.doing.pop_front() {
+            return self.done(&action, uid, reply);
+        }
         match std::mem::replace(&mut self.state, State::Ready) {
-            State::Doing(action, uid) => self.done(&action, uid, reply),
             State::Looking { reference, uid, outcome } => {
                 self.state = State::Over(outcome);
                 match (reply, uid) {
@@ -259,6 +280,10 @@ impl Execution {
     }
 
     fn give_up(&mut self, action: &Action, verdict: Verdict) {
+        // The first failure says how the plan ended.
+        if !matches!(self.state, State::Ready) {
+            return;
+        }
         let outcome = match verdict {
             Verdict::Stale(words) => Outcome::Stale(about(action, &words)),
             Verdict::Failed(words, wait) => Outcome::Failed { words: about(action, &words), wait },
@@ -284,7 +309,7 @@ impl Execution {
     pub fn outcome(self) -> Outcome {
         match self.state {
             State::Over(outcome) | State::Looking { outcome, .. } => outcome,
-            State::Ready | State::Doing(..) => {
+            State::Ready => {
                 Outcome::Failed { words: "the plan was cut short".to_owned(), wait: Duration::ZERO }
             }
         }

@@ -6,6 +6,7 @@ mod outcome;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::future::join_all;
 use kube::Client;
 use kube::api::{DeleteParams, GetParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::core::{Status, request};
@@ -94,17 +95,26 @@ impl Applier {
         let mut execution = Execution::new(actions);
         let mut clock = Clock::start();
         while let Some(call) = execution.call() {
-            let create = matches!(call, Call::Create(_));
-            let reply =
-                self.make(call, &mut clock).await.unwrap_or_else(|stop| Reply::Failed(stop.verdict(create)));
-            if let Some(change) = execution.answer(reply) {
-                index.absorb(change);
+            let others = std::iter::from_fn(|| execution.also());
+            let others: Vec<_> = others.map(|call| self.reply_to(call, None)).collect();
+            // The first is sent first; the others do not wait for what becomes of it.
+            let (first, others) =
+                tokio::join!(biased; self.reply_to(call, Some(&mut clock)), join_all(others));
+            for reply in std::iter::once(first).chain(others) {
+                if let Some(change) = execution.answer(reply) {
+                    index.absorb(change);
+                }
             }
         }
         execution.outcome()
     }
 
-    async fn make(&self, call: Call, clock: &mut Clock) -> Result<Reply, Stop> {
+    async fn reply_to(&self, call: Call, clock: Option<&mut Clock>) -> Reply {
+        let create = matches!(call, Call::Create(_));
+        self.make(call, clock).await.unwrap_or_else(|stop| Reply::Failed(stop.verdict(create)))
+    }
+
+    async fn make(&self, call: Call, clock: Option<&mut Clock>) -> Result<Reply, Stop> {
         match call {
             Call::Create(object) => self.create(&object).await,
             Call::Patch { reference, status, body } => self.patch(&reference, status, body).await,
@@ -117,7 +127,9 @@ impl Applier {
                 Ok(Reply::Told)
             }
             Call::Trace(span) => {
-                self.traces.take(span, clock);
+                if let Some(clock) = clock {
+                    self.traces.take(span, clock);
+                }
                 Ok(Reply::Told)
             }
         }

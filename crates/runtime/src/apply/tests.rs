@@ -166,6 +166,7 @@ async fn what_an_answer_means(
         status: false,
         body: json!({ "spec": {} }),
         refused: Some(guard()),
+        at_once: false,
     };
     let actions = vec![first, Action::Delete { target: target() }];
     let (outcome, calls, seen) = carry_out(Leadership::always(), actions, move |call| {
@@ -279,4 +280,24 @@ async fn without_a_uid_nothing_is_written() {
     let (outcome, calls, _) = carry_out(Leadership::always(), actions, not_found).await;
     assert!(matches!(outcome, Outcome::Stale(_)), "{outcome:?}");
     assert_eq!(calls.lines(), ["GET /api/v1/namespaces/ns/services/web"]);
+}
+
+#[tokio::test]
+async fn what_is_sent_at_once_does_not_wait_for_the_first_answer() {
+    let other = object(service("1", json!({ "metadata": { "name": "hold", "uid": "u2" } })));
+    let actions = vec![
+        Action::patch(target(), json!({ "spec": {} })),
+        Action::patch(Target::of(&other), json!({ "spec": {} })).at_once(),
+        Action::Delete { target: target() },
+    ];
+    let (outcome, calls, seen) =
+        carry_out(Leadership::always(), actions, |call| match call.path.ends_with("/hold") {
+            true => (200, service("7", json!({ "metadata": { "name": "hold", "uid": "u2" } }))),
+            false => failure(500, "InternalError", "the server's words"),
+        })
+        .await;
+    assert!(matches!(outcome, Outcome::Failed { .. }));
+    assert_eq!(seen, ["Applied(7)"]);
+    let services = "/api/v1/namespaces/ns/services";
+    assert_eq!(calls.lines(), [format!("PATCH {services}/web"), format!("PATCH {services}/hold")]);
 }
