@@ -72,6 +72,7 @@ impl Dice<'_> {
             gap: self.seldom()?,
             inventory: !self.seldom()?,
             auto_claim: self.seldom()?,
+            crowd: if self.seldom()? { 0 } else { usize::MAX },
             ..Config::default()
         })
     }

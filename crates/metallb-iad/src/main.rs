@@ -55,6 +55,7 @@ fn config(args: &args::Driver, settings: &Settings) -> Config {
         gap: args.handoff == HandoffArg::Gap,
         inventory: args.inventory == Inventory::Observe,
         auto_claim: args.auto_claim,
+        ..Config::default()
     }
 }
 

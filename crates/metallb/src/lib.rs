@@ -51,6 +51,8 @@ pub struct Config {
     pub inventory: bool,
     /// Whether plain Services get claims of their own.
     pub auto_claim: bool,
+    /// From how many Services on MetalLB's walk over all of them takes longer than a write, so that a way back is worth one more.
+    pub crowd: usize,
 }
 
 impl Default for Config {
@@ -63,6 +65,7 @@ impl Default for Config {
             gap: false,
             inventory: true,
             auto_claim: false,
+            crowd: 64,
         }
     }
 }

@@ -266,9 +266,12 @@ pub(super) fn arm(
         key: key.to_owned(),
         beside,
     };
+    let refused = Some(Guard { event: refused(address) });
+    plan.push(Action::Create { object: placeholder::make(index, wish).into(), refused });
+}
+
+/// What is told when the API server will not have a placeholder.
+pub(super) fn refused(address: &Arc<IPAddress>) -> Event {
     let note = "the placeholder that holds this address was refused".to_owned();
-    plan.push(Action::Create {
-        object: placeholder::make(index, wish).into(),
-        refused: Some(Guard { event: Event::warning(&object, "PlaceholderRefused", "Hold", note) }),
-    });
+    Event::warning(&Object::Address(Arc::clone(address)), "PlaceholderRefused", "Hold", note)
 }

@@ -22,7 +22,7 @@ use kube::ResourceExt;
 use plan::{Action, Event, Moment, Object, Plan};
 use serde_json::json;
 
-use super::address::arm;
+use super::address::{arm, refused};
 use super::ledger::{Edit, is_under_way};
 use super::marks::{banish, dress, foreign_key, ips, is_pin_ours, is_pinned, our_key, undress};
 use super::placeholder::{self, Beside};
@@ -312,7 +312,14 @@ pub(super) fn reverse(
     }
     let key = service.sharing_key().map_or_else(|| sharing_key(moment.entropy), str::to_owned);
     let keyed = service.sharing_key() == Some(&key);
-    if !keyed {
+    // When the Service gets its key MetalLB walks over all Services as soon as it is done with this one, and who comes meanwhile waits
+    // for the end of that. A change of a placeholder that is sent at once with the key comes before it. One that is made comes after
+    // it, since the API server takes the longer for that the more Services there are: so it is made first, and MetalLB not to see it.
+    let is_missing = |address: &Arc<IPAddress>| {
+        index.placeholders_of(&address.key()).iter().all(|hold| hold.is_deleting())
+    };
+    let unseen = !keyed && shown && index.is_crowded() && group.iter().any(is_missing);
+    if !keyed && !unseen {
         let body = json!({ "metadata": { "annotations": { metallb::SHARE: key } } });
         plan.push(marks::patch(service, body));
     }
@@ -323,7 +330,8 @@ pub(super) fn reverse(
             ready = false;
             if placeholder::in_the_way(address, &holds).is_none() {
                 let context = trace.as_ref().map(|trace| trace.operation.context);
-                let beside = Beside { started: Some(moment.now), trace: context, ..Beside::of(service) };
+                let beside =
+                    Beside { started: Some(moment.now), trace: context, unseen, ..Beside::of(service) };
                 arm(index, unit, address, &key, Some(beside), plan);
                 plan.actions
                     .extend(trace.as_ref().map(|trace| trace.step("hold.arm", address.key().as_str())));
@@ -332,10 +340,11 @@ pub(super) fn reverse(
         };
         let assigned = address.ip().is_ok_and(|ip| hold.ingress().contains(&ip));
         // One that shares already has the IP for good: to change its shape now could only lose it.
-        if !(assigned && hold.sharing_key() == Some(&key))
+        if !(unseen || assigned && hold.sharing_key() == Some(&key))
             && let Some(body) = placeholder::mend(index, hold, address, &key, Some(&Beside::of(service)))
         {
-            plan.push(placeholder::patch(hold, body));
+            let patch = placeholder::patch(hold, body).or_tell(refused(address));
+            plan.push(if keyed || assigned { patch } else { patch.at_once() });
             ready = false;
         }
         // Nothing is left to keep when neither has the IP and MetalLB says why.

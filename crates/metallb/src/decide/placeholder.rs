@@ -48,6 +48,8 @@ pub struct Beside {
     pub started: Option<jiff::Timestamp>,
     /// Nobody has the address by then: it comes back in a gap.
     pub alone: bool,
+    /// MetalLB is not to look at it yet.
+    pub unseen: bool,
     /// The trace of that handoff.
     pub trace: Option<Context>,
 }
@@ -109,11 +111,25 @@ pub fn make(index: &Index, wish: Wish) -> Service {
     if let Some(trace) = beside.trace {
         annotations.insert(TRACEPARENT.to_owned(), trace.to_string());
     }
-    let port = beside.port();
+    let mut spec = ServiceSpec {
+        ip_family_policy: Some("SingleStack".to_owned()),
+        ip_families: Some(vec![wish.family.to_string()]),
+        ports: Some(vec![service_port(beside.port())]),
+        ..ServiceSpec::default()
+    };
     let (policy, selector) = match beside.shape {
         Shape::Cluster => ("Cluster", None),
         Shape::Local(selector) => ("Local", Some(selector)),
     };
+    spec.selector = selector;
+    if beside.unseen {
+        spec.type_ = Some("ClusterIP".to_owned());
+    } else {
+        spec.type_ = Some("LoadBalancer".to_owned());
+        spec.load_balancer_class.clone_from(&index.config.lb_class);
+        spec.allocate_load_balancer_node_ports = Some(false);
+        spec.external_traffic_policy = Some(policy.to_owned());
+    }
     Service {
         metadata: ObjectMeta {
             name: Some(wish.name),
@@ -122,17 +138,7 @@ pub fn make(index: &Index, wish: Wish) -> Service {
             annotations: Some(annotations),
             ..ObjectMeta::default()
         },
-        spec: Some(ServiceSpec {
-            type_: Some("LoadBalancer".to_owned()),
-            load_balancer_class: index.config.lb_class.clone(),
-            allocate_load_balancer_node_ports: Some(false),
-            external_traffic_policy: Some(policy.to_owned()),
-            selector,
-            ip_family_policy: Some("SingleStack".to_owned()),
-            ip_families: Some(vec![wish.family.to_string()]),
-            ports: Some(vec![service_port(port)]),
-            ..ServiceSpec::default()
-        }),
+        spec: Some(spec),
         status: None,
     }
 }
@@ -204,13 +210,7 @@ pub fn mend(
     {
         spec.insert("ports".to_owned(), json!([service_port(beside.port())]));
     }
-    if !placeholder.is_load_balancer() {
-        spec.insert("type".to_owned(), json!("LoadBalancer"));
-        spec.insert("allocateLoadBalancerNodePorts".to_owned(), json!(false));
-        if let Some(class) = &index.config.lb_class {
-            spec.insert("loadBalancerClass".to_owned(), json!(class));
-        }
-    }
+    spec.extend(type_of(index, placeholder));
     spec.extend(plain_families(placeholder, address));
     if !annotations.is_empty() {
         meta.insert("annotations".to_owned(), Value::Object(annotations));
@@ -223,6 +223,19 @@ pub fn mend(
         body.insert("spec".to_owned(), Value::Object(spec));
     }
     (!body.is_empty()).then_some(Value::Object(body))
+}
+
+/// What makes it a load balancer again, if it is none.
+pub fn type_of(index: &Index, placeholder: &Service) -> Map<String, Value> {
+    let mut spec = Map::new();
+    if !placeholder.is_load_balancer() {
+        spec.insert("type".to_owned(), json!("LoadBalancer"));
+        spec.insert("allocateLoadBalancerNodePorts".to_owned(), json!(false));
+        if let Some(class) = &index.config.lb_class {
+            spec.insert("loadBalancerClass".to_owned(), json!(class));
+        }
+    }
+    spec
 }
 
 /// The labels by which a placeholder is found, as far as they are missing.

@@ -54,6 +54,11 @@ impl Index {
             && (service.labelled(driver::PLACEHOLDER) || ours())
     }
 
+    /// Whether MetalLB's walk over all Services takes longer than a write.
+    pub fn is_crowded(&self) -> bool {
+        self.services.len() >= self.config.crowd
+    }
+
     /// The placeholders that hold, or are to hold, this address.
     pub fn placeholders_of(&self, address: &AddressName) -> Vec<Arc<Service>> {
         let ip = self.addresses.get(address).and_then(|address| address.ip().ok());

@@ -69,8 +69,8 @@ fn foreign_finalizer(world: &mut World) {
 #[case::c11_22_service_deleted(service_off)]
 #[case::c11_23_terminating_service_with_a_foreign_finalizer(foreign_finalizer)]
 #[case::c11_24_replaced_without_any_of_our_marks(every_mark_off)]
-fn reverse(#[case] act: fn(&mut World)) {
-    gives_back(&Setup::default(), json!({}), act);
+fn reverse(#[case] act: fn(&mut World), #[values(false, true)] crowded: bool) {
+    gives_back(&Setup::default().among(crowded), json!({}), act);
 }
 
 #[rstest]
@@ -78,21 +78,22 @@ fn reverse(#[case] act: fn(&mut World)) {
 #[case::c11_26_local_service_deleted(json!({ "externalTrafficPolicy": "Local" }), service_off)]
 #[case::c11_27_port_of_the_placeholder(json!({ "ports": [{ "port": 65535 }] }), annotation_off)]
 #[case::c11_28_port_of_the_placeholder_deleted(json!({ "ports": [{ "port": 65535 }] }), service_off)]
-fn reverse_shapes(#[case] spec: Value, #[case] act: fn(&mut World)) {
-    gives_back(&Setup::default(), spec, act);
+fn reverse_shapes(#[case] spec: Value, #[case] act: fn(&mut World), #[values(false, true)] crowded: bool) {
+    gives_back(&Setup::default().among(crowded), spec, act);
 }
 
 #[rstest]
 #[case::c11_29_dual_annotation_removed(annotation_off)]
 #[case::c11_30_dual_service_deleted(service_off)]
-fn reverse_dual(#[case] act: fn(&mut World)) {
+fn reverse_dual(#[case] act: fn(&mut World), #[values(false, true)] crowded: bool) {
     let spec = json!({ "ipFamilies": ["IPv4", "IPv6"], "ipFamilyPolicy": "RequireDualStack" });
-    gives_back(&Setup::dual(), spec, act);
+    gives_back(&Setup::dual().among(crowded), spec, act);
 }
 
-#[test]
-fn c11_31_changed_to_another_claim() {
-    let setup = Setup { addresses: vec!["192.0.2.0/31"], contended: false, ..Setup::default() };
+#[rstest]
+fn c11_31_changed_to_another_claim(#[values(false, true)] crowded: bool) {
+    let setup =
+        Setup { addresses: vec!["192.0.2.0/31"], contended: false, ..Setup::default() }.among(crowded);
     let world = |pace| {
         let mut world = associated(&setup, json!({}))(pace);
         world.create(claim("tenant-a", "alt-ip", json!({})));
@@ -132,10 +133,10 @@ fn c11_31_changed_to_another_claim() {
     }
 }
 
-#[test]
-fn c11_32_removed_and_back_at_once_whenever() {
+#[rstest]
+fn c11_32_removed_and_back_at_once_whenever(#[values(false, true)] crowded: bool) {
     for pace in [Pace::Eager, Pace::Lazy, Pace::Stale, Pace::Shuffled(3)] {
-        let origin = associated(&Setup::default(), json!({}))(pace);
+        let origin = associated(&Setup::default().among(crowded), json!({}))(pace);
         for turns in 0..14 {
             let mut world = origin.fork();
             world.settle();

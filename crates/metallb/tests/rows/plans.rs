@@ -38,12 +38,21 @@ fn c11_91_reverse() {
     insta::assert_snapshot!(cycle(unannotated).1);
 }
 
+/// MetalLB has the placeholder's change before it begins to look at every Service.
+#[test]
+fn c11_94_reverse_among_many_services() {
+    insta::assert_snapshot!(cycle_of(Setup::default().among(true), web("web-ip"), unannotated).1);
+}
+
 #[rstest]
 #[case::unannotated(unannotated)]
 #[case::deleted(|world: &mut World| world.delete(&service_ref("web")))]
-fn c11_92_a_full_cycle_takes_at_most_twelve_writes_events_included(#[case] back: impl Fn(&mut World)) {
+fn c11_92_a_full_cycle_takes_at_most_twelve_writes_events_included(#[case] back: fn(&mut World)) {
     let writes = cycle(back).2;
     assert!(writes <= 12, "{writes}");
+    // Where MetalLB's walk takes longer than a write, one more.
+    let writes = cycle_of(Setup::default().among(true), web("web-ip"), back).2;
+    assert!(writes <= 13, "{writes}");
 }
 
 /// Those that take another path cost what that path takes: the placeholder is changed before it may share, and back; two

@@ -138,6 +138,12 @@ impl Setup {
         Self { addresses: vec!["192.0.2.0/29"], contended: false, ..Self::default() }
     }
 
+    /// The same in a cluster that counts, or does not count, as crowded.
+    pub fn among(self, crowded: bool) -> Self {
+        let crowd = if crowded { 0 } else { usize::MAX };
+        Self { config: Config { crowd, ..self.config }, ..self }
+    }
+
     /// Namespaces, the pool and the class; nothing is asked for yet.
     pub fn empty(&self, pace: Pace) -> World {
         let mut world = World::new(self.config.clone(), pace);

@@ -7,7 +7,7 @@ use std::time::Duration;
 use api::wellknown::driver;
 use jiff::SignedDuration;
 use metallb::Config;
-use plan::{Call, Change, Kind, Object, Ref, Reply, Verdict, was_the_last_write};
+use plan::{Action, Call, Change, Kind, Object, Ref, Reply, Verdict, was_the_last_write};
 
 use super::lease::Lease;
 use super::schedule::Millis;
@@ -158,6 +158,16 @@ impl Env {
 
     pub fn entropy(&mut self) -> u128 {
         u128::from(self.chance.bits()) << 64 | u128::from(self.chance.bits())
+    }
+
+    /// What a plan sends at once arrives in any order.
+    pub fn shuffle(&mut self, actions: &mut [Action]) {
+        for at in 1..actions.len() {
+            if matches!(actions[at], Action::Patch { at_once: true, .. }) && self.entropy().is_multiple_of(2)
+            {
+                actions.swap(at - 1, at);
+            }
+        }
     }
 
     pub fn history(&self, kind: Kind) -> &[Change] {

@@ -290,6 +290,7 @@ impl<B: Brain> Replica<B> {
         if !plan.actions.is_empty() {
             env.say(|| format!("{} decides about {key}: {} actions", self.name(), plan.actions.len()));
         }
+        env.shuffle(&mut plan.actions);
         let again_after = plan.again_after.map(|delay| Millis::try_from(delay.as_millis()).unwrap());
         let empty = plan.actions.is_empty();
         let mut flight = Flight {
