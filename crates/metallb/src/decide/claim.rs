@@ -234,6 +234,12 @@ fn watch_for_refusal(
     moment: &Moment,
     plan: &mut Plan,
 ) {
+    let spec = placeholder::type_of(index, service);
+    if !spec.is_empty() {
+        // Somebody changed its type: MetalLB does not look at it, and the claim would wait for ever.
+        plan.push(placeholder::patch(service, json!({ "spec": spec })));
+        return;
+    }
     let Some(failure) = index.failure(service).cloned() else { return };
     let pool = class::verdict(index, class).unwrap_or_default();
     index.note_attempt(&claim.key(), family, moment.now, &failure.message);

@@ -13,7 +13,7 @@ use plan::{Action, Brain, Change, Kind, Moment, Object, Ref};
 use rstest::rstest;
 use serde_json::json;
 
-use crate::world::build::{IP, Setup, address_ref, claim, static_address};
+use crate::world::build::{IP, Setup, address_ref, claim, home_ref, static_address};
 use crate::world::{Pace, World, crash};
 
 /// A claim whose placeholder waits for MetalLB.
@@ -159,4 +159,25 @@ fn c9_26_an_ip_that_no_driver_holds_is_tried_more_and_more_seldom() {
 fn later(version: Option<String>) -> Option<String> {
     let version: u64 = version?.parse().unwrap();
     Some((version + 1_000).to_string())
+}
+
+/// MetalLB has nothing to say of an allocation placeholder that somebody made a `ClusterIP`: the claim does not wait for it.
+#[test]
+fn c9_27_an_allocation_placeholder_that_is_no_load_balancer_becomes_one() {
+    let setup = Setup { contended: false, ..Setup::default() };
+    for turns in 0..30 {
+        let mut world = setup.empty(Pace::Eager);
+        world.law.gap = true;
+        world.create(claim("tenant-a", "web-ip", json!({})));
+        world.turns(turns);
+        if let Some(one) = world.placeholders().first().map(|one| one.name_any()) {
+            let made = json!({ "spec": {
+                "type": "ClusterIP", "externalTrafficPolicy": null, "allocateLoadBalancerNodePorts": null,
+            } });
+            world.patch(&home_ref(&one), made);
+        }
+        world.settle();
+        world.assert_held(IP);
+        assert_eq!(world.claim_phase("web-ip"), "Bound");
+    }
 }

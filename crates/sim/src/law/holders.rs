@@ -38,8 +38,9 @@ pub fn is_rightful(server: &Server, config: &Config, address: &IPAddress, holder
         // One that MetalLB has not yet seen go.
         return service.is_none_or(|service| {
             let pinned = service.annotations().get(names::PIN) == Some(&address.spec.address);
-            let labelled = service.labels().get(driver::IP_ADDRESS) == Some(&address.name_any());
-            (pinned || labelled) && is_placeholder(config, service)
+            let label = service.labels().get(driver::IP_ADDRESS);
+            // One that is another address's may be pinned here by hand.
+            label.map_or(pinned, |label| *label == address.name_any()) && is_placeholder(config, service)
         });
     }
     let adopted = service.is_some_and(|service| {

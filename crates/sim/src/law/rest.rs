@@ -76,6 +76,8 @@ fn look_at_address(env: &Env, address: &IPAddress) -> Option<(&'static str, Stri
         names_its_claim(env, address, holder) || holder.namespace == env.config.placeholder_namespace
     };
     let stranger = stranger.filter(|holder| !(no_offender(holder) && is(held, "False")));
+    // MetalLB will not look at it any more, and nobody sees the IP there.
+    let stranger = stranger.filter(|holder| !(kept && lost_its_class(env, holder)));
     let name = address.name_any();
     if let Some(stranger) = stranger
         && address.phase() != AddressPhase::Conflict
@@ -110,6 +112,13 @@ fn is_drivers(env: &Env, address: &IPAddress) -> bool {
     let finalizer = address.finalizers().iter().any(|name| name == driver::TEARDOWN);
     let class = env.server.get(&Ref::class(&address.spec.class_name));
     finalizer || matches!(class, Some(Object::Class(class)) if class.spec.provisioner == driver::PROVISIONER)
+}
+
+/// Whether it was turned into another type of Service under a load balancer class: MetalLB keeps it in its books.
+fn lost_its_class(env: &Env, holder: &api::ServiceKey) -> bool {
+    let Some(Object::Service(service)) = env.server.get(&Ref::service(holder)) else { return false };
+    let spec = service.spec.as_ref();
+    env.config.lb_class.is_some() && spec.is_some_and(|spec| spec.type_.as_deref() != Some("LoadBalancer"))
 }
 
 fn names_its_claim(env: &Env, address: &IPAddress, holder: &api::ServiceKey) -> bool {
