@@ -182,8 +182,12 @@ impl Index {
         {
             self.placeholder_came(new, dirty);
         }
-        // What MetalLB said of another key says nothing of this one.
-        let rekeyed = old.zip(new).is_some_and(|(old, new)| old.sharing_key() != new.sharing_key());
+        // What MetalLB said of another key says nothing of this one. An allocation placeholder gets another by somebody's hand alone,
+        // which may be heard of after what MetalLB says of it.
+        let rekeyed = old.zip(new).is_some_and(|(old, new)| {
+            let allocates = self.is_placeholder(new) && self.address_held_by(new).is_none();
+            old.sharing_key() != new.sharing_key() && !allocates
+        });
         if rekeyed || new.is_none_or(|service| !self.is_heeded(service)) {
             old.or(new).map(|service| self.failures.remove(service.object_uid()));
         }
