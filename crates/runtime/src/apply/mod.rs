@@ -29,6 +29,9 @@ pub(crate) trait Absorb: Sync {
     fn absorb(&self, change: Change);
 }
 
+/// So much later is sent what does not wait for the answer to another call: mostly they are done in that order then.
+const MOMENT: Duration = Duration::from_millis(2);
+
 /// Carries out plans under one name.
 pub(crate) struct Applier {
     client: Client,
@@ -96,10 +99,8 @@ impl Applier {
         let mut clock = Clock::start();
         while let Some(call) = execution.call() {
             let others = std::iter::from_fn(|| execution.also());
-            let others: Vec<_> = others.map(|call| self.reply_to(call, None)).collect();
-            // The first is sent first; the others do not wait for what becomes of it.
-            let (first, others) =
-                tokio::join!(biased; self.reply_to(call, Some(&mut clock)), join_all(others));
+            let others: Vec<_> = others.map(|call| self.a_moment_later(call)).collect();
+            let (first, others) = tokio::join!(self.reply_to(call, Some(&mut clock)), join_all(others));
             for reply in std::iter::once(first).chain(others) {
                 if let Some(change) = execution.answer(reply) {
                     index.absorb(change);
@@ -107,6 +108,11 @@ impl Applier {
             }
         }
         execution.outcome()
+    }
+
+    async fn a_moment_later(&self, call: Call) -> Reply {
+        tokio::time::sleep(MOMENT).await;
+        self.reply_to(call, None).await
     }
 
     async fn reply_to(&self, call: Call, clock: Option<&mut Clock>) -> Reply {
