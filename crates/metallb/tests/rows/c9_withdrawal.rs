@@ -170,7 +170,7 @@ fn c9_27_an_allocation_placeholder_that_is_no_load_balancer_becomes_one() {
         world.law.gap = true;
         world.create(claim("tenant-a", "web-ip", json!({})));
         world.turns(turns);
-        if let Some(one) = world.placeholders().first().map(|one| one.name_any()) {
+        if let Some(one) = world.placeholders().first().map(ResourceExt::name_any) {
             let made = json!({ "spec": {
                 "type": "ClusterIP", "externalTrafficPolicy": null, "allocateLoadBalancerNodePorts": null,
             } });

@@ -38,9 +38,7 @@ pub fn is_rightful(server: &Server, config: &Config, address: &IPAddress, holder
         // One that MetalLB has not yet seen go.
         return service.is_none_or(|service| {
             let pinned = service.annotations().get(names::PIN) == Some(&address.spec.address);
-            let label = service.labels().get(driver::IP_ADDRESS);
-            // One that is another address's may be pinned here by hand.
-            label.map_or(pinned, |label| *label == address.name_any()) && is_placeholder(config, service)
+            (pinned || is_labelled(service, address)) && is_placeholder(config, service)
         });
     }
     let adopted = service.is_some_and(|service| {
@@ -57,6 +55,24 @@ pub fn is_rightful(server: &Server, config: &Config, address: &IPAddress, holder
         let uid = to.uid.as_deref().filter(|uid| !uid.is_empty());
         same && service.is_none_or(|service| uid.is_none_or(|uid| service.uid().as_deref() == Some(uid)))
     })
+}
+
+fn is_labelled(service: &Service, address: &IPAddress) -> bool {
+    service.labels().get(driver::IP_ADDRESS) == Some(&address.name_any())
+}
+
+/// Whether the holder is a placeholder that is this address's by its label: one of another address may be pinned here by hand.
+pub fn is_its_placeholder(
+    server: &Server,
+    config: &Config,
+    address: &IPAddress,
+    holder: &ServiceKey,
+) -> bool {
+    let service = match server.get(&Ref::service(holder)) {
+        Some(Object::Service(service)) => service,
+        _ => return false,
+    };
+    holder.namespace == config.placeholder_namespace && is_labelled(service, address)
 }
 
 /// Whether the holder cannot go before the driver lets it: a placeholder, or a Service with the driver's finalizer.

@@ -12,7 +12,9 @@ use plan::{Kind, Object};
 
 use crate::server::Server;
 use crate::world::env::{Env, Violation};
-use holders::{holders_of, ip_to_hold, is_kept, is_observed, is_own, is_reserved, is_rightful};
+use holders::{
+    holders_of, ip_to_hold, is_its_placeholder, is_kept, is_observed, is_own, is_reserved, is_rightful,
+};
 
 const HELD: &str = "§10: from record to teardown an IP is with its placeholder or its rightful Service, at every single step";
 const OTHERS: &str = "§10: an IP held for a claim is never with another";
@@ -109,8 +111,8 @@ fn look(env: &mut Env, address: &IPAddress) -> Option<(&'static str, String)> {
     if env.law.is_excused(&id.0) {
         // Nobody can do anything but wait: what was broken is mended, if it can be.
         let fast = holders.iter().all(|holder| {
-            let known =
-                holder.namespace == env.config.placeholder_namespace || address.associated_to().is_some();
+            let known = is_its_placeholder(&env.server, &env.config, address, holder)
+                || address.associated_to().is_some();
             known && is_kept(&env.server, &env.config, holder) && holders::shows(&env.server, holder, ip)
         });
         if env.quiet && wrong.is_none() && !holders.is_empty() && fast && !env.metallb.down {
