@@ -68,10 +68,7 @@ pub fn is_its_placeholder(
     address: &IPAddress,
     holder: &ServiceKey,
 ) -> bool {
-    let service = match server.get(&Ref::service(holder)) {
-        Some(Object::Service(service)) => service,
-        _ => return false,
-    };
+    let Some(Object::Service(service)) = server.get(&Ref::service(holder)) else { return false };
     holder.namespace == config.placeholder_namespace && is_labelled(service, address)
 }
 
