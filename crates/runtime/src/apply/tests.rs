@@ -290,12 +290,14 @@ async fn what_is_sent_at_once_does_not_wait_for_the_first_answer() {
         Action::patch(Target::of(&other), json!({ "spec": {} })).at_once(),
         Action::Delete { target: target() },
     ];
-    let (outcome, calls, seen) =
-        carry_out(Leadership::always(), actions, |call| match call.path.ends_with("/hold") {
-            true => (200, service("7", json!({ "metadata": { "name": "hold", "uid": "u2" } }))),
-            false => failure(500, "InternalError", "the server's words"),
-        })
-        .await;
+    let (outcome, calls, seen) = carry_out(Leadership::always(), actions, |call| {
+        if call.path.ends_with("/hold") {
+            (200, service("7", json!({ "metadata": { "name": "hold", "uid": "u2" } })))
+        } else {
+            failure(500, "InternalError", "the server's words")
+        }
+    })
+    .await;
     assert!(matches!(outcome, Outcome::Failed { .. }));
     assert_eq!(seen, ["Applied(7)"]);
     let services = "/api/v1/namespaces/ns/services";
