@@ -31,6 +31,38 @@ fn c11_annotation_removed() {
     });
 }
 
+/// Where MetalLB's walk over all Services takes longer than a write, the placeholder is there before the Service gets its key, and
+/// becomes a load balancer with it.
+#[test]
+fn c11_back_among_many_services() {
+    rig::run(async |rig| {
+        let (stage, ip) = rig.contended("many-services").await;
+        for number in 0..64_i32 {
+            let name = format!("plain-{number}");
+            stage
+                .service(json!({ "metadata": { "name": name }, "spec": { "ports": [{ "port": 80 }] } }))
+                .await;
+        }
+        stage.web("web", "web-ip").await;
+        stage.served("web", &[&ip]).await;
+        stage.assert_at_rest().await;
+        let mark = rig.audit().mark();
+        stage.name_claim("web", None).await;
+        stage.held(&ip).await;
+        stage.unserved("web").await;
+        stage.assert_at_rest().await;
+        let hold = format!("iad-{}", rig::address_name(&ip));
+        let mut writes = rig.audit().since(mark);
+        writes.retain(|request| request.writes() && request.resource == "services");
+        let of = |name: &str| {
+            let about = writes.iter().filter(|request| request.name == name);
+            about.map(|request| request.verb.as_str()).collect::<Vec<_>>()
+        };
+        assert_eq!(of(&hold), ["create", "patch"], "{writes:#?}");
+        stage.finish().await;
+    });
+}
+
 /// B8: a Service moved to another claim and back within a second ends where it was; moved to a claim that does not
 /// exist, it lets go and is told.
 #[test]
