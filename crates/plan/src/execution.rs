@@ -168,7 +168,10 @@ impl Execution {
     /// A further call that need not wait for the answers that are still to come.
     pub fn also(&mut self) -> Option<Call> {
         let Some(Action::Patch { target, at_once: true, .. }) = self.actions.front() else { return None };
-        let is_other = |(action, _): &(Action, String)| matches!(action, Action::Patch { target: earlier, .. } if earlier.reference != target.reference);
+        let is_other = |(action, _): &(Action, String)| match action {
+            Action::Patch { target: earlier, .. } => earlier.reference != target.reference,
+            _ => false,
+        };
         if self.doing.is_empty() || !self.doing.iter().all(is_other) {
             return None;
         }

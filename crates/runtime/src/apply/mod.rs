@@ -100,7 +100,7 @@ impl Applier {
         while let Some(call) = execution.call() {
             let others = std::iter::from_fn(|| execution.also());
             let others: Vec<_> = others.map(|call| self.a_moment_later(call)).collect();
-            let (first, others) = tokio::join!(self.reply_to(call, Some(&mut clock)), join_all(others));
+            let (first, others) = tokio::join!(self.reply_to(call, &mut clock), join_all(others));
             for reply in std::iter::once(first).chain(others) {
                 if let Some(change) = execution.answer(reply) {
                     index.absorb(change);
@@ -112,15 +112,15 @@ impl Applier {
 
     async fn a_moment_later(&self, call: Call) -> Reply {
         tokio::time::sleep(MOMENT).await;
-        self.reply_to(call, None).await
+        self.reply_to(call, &mut Clock::start()).await
     }
 
-    async fn reply_to(&self, call: Call, clock: Option<&mut Clock>) -> Reply {
+    async fn reply_to(&self, call: Call, clock: &mut Clock) -> Reply {
         let create = matches!(call, Call::Create(_));
         self.make(call, clock).await.unwrap_or_else(|stop| Reply::Failed(stop.verdict(create)))
     }
 
-    async fn make(&self, call: Call, clock: Option<&mut Clock>) -> Result<Reply, Stop> {
+    async fn make(&self, call: Call, clock: &mut Clock) -> Result<Reply, Stop> {
         match call {
             Call::Create(object) => self.create(&object).await,
             Call::Patch { reference, status, body } => self.patch(&reference, status, body).await,
@@ -133,9 +133,7 @@ impl Applier {
                 Ok(Reply::Told)
             }
             Call::Trace(span) => {
-                if let Some(clock) = clock {
-                    self.traces.take(span, clock);
-                }
+                self.traces.take(span, clock);
                 Ok(Reply::Told)
             }
         }

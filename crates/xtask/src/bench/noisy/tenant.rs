@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result};
 use api::conditions::{find, types};
 use api::wellknown::CLAIM;
 use api::{IPAddress, IPAddressClaim};
-use devcluster::Cluster;
+use devcluster::{Cluster, Controller};
 use k8s_openapi::api::core::v1::Service;
 use kube::api::{Api, DeleteParams, PostParams};
 use kube::runtime::wait::await_condition;
@@ -24,8 +24,6 @@ pub(super) const NAMESPACE: &str = "quiet";
 /// The class that all draw from who get something.
 const CLASS: &str = "bench";
 const NAME: &str = "web";
-/// Where placeholders live.
-const PLACEHOLDERS: &str = "metallb-iad-system";
 /// How long one handoff may take.
 const WITHIN: Duration = Duration::from_secs(600);
 
@@ -165,7 +163,7 @@ impl Claim {
             services: Api::namespaced(client.clone(), NAMESPACE),
             addresses: Api::all(client.clone()),
             address,
-            holds: Api::namespaced(client, PLACEHOLDERS),
+            holds: Api::namespaced(client, Controller::Driver.namespace()),
             lb_class: lb_class.map(str::to_owned),
         };
         claim.calm().await?;
@@ -218,7 +216,7 @@ impl Claim {
 pub(super) struct Watch(JoinHandle<Result<Instant>>);
 
 impl Watch {
-    /// Returns when the object has been looked at once.
+    /// Returns when the object has been looked at once, or cannot be.
     pub(super) async fn over<K, F>(api: &Api<K>, name: &str, is: F) -> Self
     where
         K: kube::Resource + Clone + std::fmt::Debug + serde::de::DeserializeOwned + Send + Sync + 'static,
@@ -227,11 +225,13 @@ impl Watch {
         let looked = Arc::new(Notify::new());
         let (api, name, looks) = (api.clone(), name.to_owned(), Arc::clone(&looked));
         let task = tokio::spawn(async move {
-            let is = move |object: Option<&K>| {
+            let is = |object: Option<&K>| {
                 looks.notify_one();
                 is(object)
             };
-            wait(&api, &name, is).await.map(|_| Instant::now())
+            let found = wait(&api, &name, is).await;
+            looks.notify_one();
+            found.map(|_| Instant::now())
         });
         looked.notified().await;
         Self(task)
