@@ -121,7 +121,7 @@ impl MetalLb {
             return self.dirty.iter().nth(at).cloned();
         }
         let rank = |key: &&ServiceKey| {
-            let rank = service(server, key).map_or(9, |service| Self::rank(service));
+            let rank = server.service(key).map_or(9, |service| Self::rank(service));
             (rank, (*key).clone())
         };
         self.dirty.iter().min_by_key(rank).cloned()
@@ -158,7 +158,7 @@ impl MetalLb {
     }
 
     fn look_at(&mut self, key: &ServiceKey, server: &mut Server) {
-        let Some(service) = service(server, key).map(Arc::clone) else {
+        let Some(service) = server.service(key).map(Arc::clone) else {
             if self.books.allocated.contains_key(key) {
                 self.books.unassign(key);
                 self.all = true;
@@ -246,13 +246,6 @@ fn services(server: &Server) -> impl Iterator<Item = &Arc<Service>> {
         Object::Service(service) => Some(service),
         _ => None,
     })
-}
-
-fn service<'a>(server: &'a Server, key: &ServiceKey) -> Option<&'a Arc<Service>> {
-    match server.get(&Ref::service(key)) {
-        Some(Object::Service(service)) => Some(service),
-        _ => None,
-    }
 }
 
 fn labels(object: &Object) -> BTreeMap<String, String> {

@@ -1,8 +1,11 @@
 //! An API server, as far as plans can tell it from a real one.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
 
+use api::ServiceKey;
 use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::core::v1::Service;
 use plan::{Call, Change, Kind, Object, Ref, Reply, Verdict};
 use serde_json::{Map, Value, json};
 
@@ -81,6 +84,14 @@ impl Server {
 
     pub fn get(&self, reference: &Ref) -> Option<&Object> {
         self.objects.get(reference).map(|stored| &stored.object)
+    }
+
+    /// The Service of that name.
+    pub fn service(&self, key: &ServiceKey) -> Option<&Arc<Service>> {
+        match self.get(&Ref::service(key)) {
+            Some(Object::Service(service)) => Some(service),
+            _ => None,
+        }
     }
 
     pub fn value(&self, reference: &Ref) -> Option<&Value> {

@@ -4,6 +4,7 @@ use api::wellknown::{driver, metallb as names};
 use kube::ResourceExt;
 use rstest::rstest;
 use serde_json::json;
+use sim::users::made_cluster_ip;
 
 use crate::world::build::{HOME, IP, IP6, Setup, home_ref, pool_ref, service_ref, web};
 use crate::world::look::condition;
@@ -92,11 +93,8 @@ fn c11_159_a_hold_that_is_no_load_balancer_ends_its_handoff() {
         world.law.gap = true;
         world.create(web("web-ip"));
         world.turns(turns);
-        let made = json!({ "spec": {
-            "type": "ClusterIP", "externalTrafficPolicy": null, "allocateLoadBalancerNodePorts": null,
-        } });
         if world.placeholders().iter().any(|one| one.name_any() == name) {
-            world.patch(&home_ref(&name), made);
+            world.patch(&home_ref(&name), made_cluster_ip());
         }
         world.settle();
         world.assert_associated("web", &[IP]);
@@ -118,9 +116,7 @@ fn c10_61_a_placeholder_of_another_family_goes() {
                 "metadata": {
                     "labels": { driver::IP_ADDRESS: "ip-2001-db8--7" }, "annotations": { names::PIN: IP6 },
                 },
-                "spec": {
-                    "type": "ClusterIP", "externalTrafficPolicy": null, "allocateLoadBalancerNodePorts": null,
-                },
+                "spec": made_cluster_ip()["spec"],
             });
             world.patch(&home_ref(&name), body);
         },

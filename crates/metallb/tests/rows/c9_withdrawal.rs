@@ -12,6 +12,7 @@ use metallb::{Driver, Key};
 use plan::{Action, Brain, Change, Kind, Moment, Object, Ref};
 use rstest::rstest;
 use serde_json::json;
+use sim::users::made_cluster_ip;
 
 use crate::world::build::{IP, Setup, address_ref, claim, home_ref, static_address};
 use crate::world::{Pace, World, crash};
@@ -171,10 +172,7 @@ fn c9_27_an_allocation_placeholder_that_is_no_load_balancer_becomes_one() {
         world.create(claim("tenant-a", "web-ip", json!({})));
         world.turns(turns);
         if let Some(one) = world.placeholders().first().map(ResourceExt::name_any) {
-            let made = json!({ "spec": {
-                "type": "ClusterIP", "externalTrafficPolicy": null, "allocateLoadBalancerNodePorts": null,
-            } });
-            world.patch(&home_ref(&one), made);
+            world.patch(&home_ref(&one), made_cluster_ip());
         }
         world.settle();
         world.assert_held(IP);

@@ -23,17 +23,14 @@ pub fn ip_to_hold(address: &IPAddress) -> Option<IpAddr> {
 
 /// Who has the IP in MetalLB's books. A Service that is gone has nothing, whether or not MetalLB has seen it go.
 pub fn holders_of(server: &Server, metallb: &MetalLb, ip: IpAddr) -> Vec<ServiceKey> {
-    let exists = |holder: &&ServiceKey| server.get(&Ref::service(holder)).is_some();
+    let exists = |holder: &&ServiceKey| server.service(holder).is_some();
     metallb.books.holders(ip).filter(exists).cloned().collect()
 }
 
 /// Whether the Service may have the IP of this address: a placeholder of it, the Service that the ledger names, or one
 /// that was adopted and is about to be associated.
 pub fn is_rightful(server: &Server, config: &Config, address: &IPAddress, holder: &ServiceKey) -> bool {
-    let service = match server.get(&Ref::service(holder)) {
-        Some(Object::Service(service)) => Some(service),
-        _ => None,
-    };
+    let service = server.service(holder);
     if holder.namespace == config.placeholder_namespace {
         // One that MetalLB has not yet seen go.
         return service.is_none_or(|service| {
@@ -68,20 +65,20 @@ pub fn is_its_placeholder(
     address: &IPAddress,
     holder: &ServiceKey,
 ) -> bool {
-    let Some(Object::Service(service)) = server.get(&Ref::service(holder)) else { return false };
+    let Some(service) = server.service(holder) else { return false };
     holder.namespace == config.placeholder_namespace && is_labelled(service, address)
 }
 
 /// Whether the holder cannot go before the driver lets it: a placeholder, or a Service with the driver's finalizer.
 pub fn is_kept(server: &Server, config: &Config, holder: &ServiceKey) -> bool {
-    let Some(Object::Service(service)) = server.get(&Ref::service(holder)) else { return true };
+    let Some(service) = server.service(holder) else { return true };
     let finalizer = service.finalizers().iter().any(|name| name == driver::HANDOFF);
     finalizer || !config.hold_on_delete || holder.namespace == config.placeholder_namespace
 }
 
 /// Whether the Service, too, says that it has the IP: one that is no load balancer any more may be in MetalLB's books alone.
 pub fn shows(server: &Server, holder: &ServiceKey, ip: IpAddr) -> bool {
-    let Some(Object::Service(service)) = server.get(&Ref::service(holder)) else { return false };
+    let Some(service) = server.service(holder) else { return false };
     crate::metallb::ingress(service).contains(&ip.to_string())
 }
 
@@ -107,15 +104,14 @@ pub fn is_our_key(key: &str) -> bool {
 pub fn is_own(env: &Env, address: &IPAddress, holder: &ServiceKey) -> bool {
     let placeholder = holder.namespace == env.config.placeholder_namespace;
     let hold = format!("iad-{}", address.name_any()) == holder.name;
-    let reserved = || match env.server.get(&Ref::service(holder)) {
-        Some(Object::Service(service)) => {
+    let reserved = || {
+        env.server.service(holder).is_some_and(|service| {
             let note = |name| service.annotations().get(name);
             let claim = address.spec.claim_ref.as_ref();
             address.spec.source.from_class.is_some()
                 && note(driver::CLAIM_NAMESPACE) == claim.map(|claim| &claim.namespace)
                 && note(driver::CLAIM_NAME) == claim.map(|claim| &claim.name)
-        }
-        _ => false,
+        })
     };
     is_rightful(&env.server, &env.config, address, holder) && (!placeholder || hold || reserved())
 }

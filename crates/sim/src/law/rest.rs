@@ -116,20 +116,20 @@ fn is_drivers(env: &Env, address: &IPAddress) -> bool {
 
 /// Whether it was turned into another type of Service under a load balancer class: MetalLB keeps it in its books.
 fn lost_its_class(env: &Env, holder: &api::ServiceKey) -> bool {
-    let Some(Object::Service(service)) = env.server.get(&Ref::service(holder)) else { return false };
+    let Some(service) = env.server.service(holder) else { return false };
     let spec = service.spec.as_ref();
     env.config.lb_class.is_some() && spec.is_some_and(|spec| spec.type_.as_deref() != Some("LoadBalancer"))
 }
 
 fn names_its_claim(env: &Env, address: &IPAddress, holder: &api::ServiceKey) -> bool {
-    let Some(Object::Service(service)) = env.server.get(&Ref::service(holder)) else { return false };
+    let Some(service) = env.server.service(holder) else { return false };
     let named = service.annotations().get(CLAIM);
     let claim = address.spec.claim_ref.as_ref();
     claim.is_some_and(|claim| claim.namespace == holder.namespace && Some(&claim.name) == named)
 }
 
 fn asks_by_itself(env: &Env, holder: &api::ServiceKey) -> bool {
-    let Some(Object::Service(service)) = env.server.get(&Ref::service(holder)) else { return false };
+    let Some(service) = env.server.service(holder) else { return false };
     let annotations = service.annotations();
     let spec = service.spec.clone().unwrap_or_default();
     annotations.contains_key(names::POOL)

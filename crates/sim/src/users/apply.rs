@@ -193,10 +193,7 @@ pub fn annotate(env: &mut Env, key: &ServiceKey, annotations: Value) {
 }
 
 pub fn service(env: &Env, key: &ServiceKey) -> Option<std::sync::Arc<Service>> {
-    match env.server.get(&Ref::service(key)) {
-        Some(Object::Service(service)) => Some(std::sync::Arc::clone(service)),
-        _ => None,
-    }
+    env.server.service(key).cloned()
 }
 
 /// Puts a finalizer on what is there, or takes it off.

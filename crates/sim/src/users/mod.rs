@@ -10,7 +10,7 @@ use plan::Kind;
 
 pub use apply::apply;
 pub use hands::is_any_pool_restricted;
-pub use objects::found;
+pub use objects::{found, made_cluster_ip};
 
 use crate::chance::Chance;
 use crate::profile::{Profile, Setup};
