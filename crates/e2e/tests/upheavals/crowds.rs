@@ -160,8 +160,9 @@ async fn rivals(rig: &Rig, all: usize, handoffs: usize, long: Duration) {
     let mut frozen = rig::frozen_amid(&proxy, 1, &second);
     join_all(served().map(|(claim, _)| stage.web(claim, claim))).await;
     sleeps(&second, &mut frozen, long).await;
+    let mut uids = Vec::new();
     for (claim, ip) in served() {
-        stage.served(claim, &[ip]).await;
+        uids.push(stage.served(claim, &[ip]).await.uid().unwrap());
     }
     let mut frozen = rig::frozen_amid(&proxy, 1, &second);
     join_all(served().map(async |(claim, _)| rig::delete(&stage.services(), claim).await)).await;
@@ -173,10 +174,13 @@ async fn rivals(rig: &Rig, all: usize, handoffs: usize, long: Duration) {
     for ip in &ips {
         stage.assert_never_unheld(ip).await;
     }
-    for (claim, ip) in served() {
+    for ((claim, ip), uid) in served().zip(uids) {
         let address = stage.addresses().get(&rig::address_name(ip)).await.unwrap();
-        let history = address.status.as_ref().map_or(0, |status| status.association_history.len());
-        assert_eq!(history, 1, "{claim}");
+        let history = address.status.unwrap_or_default().association_history;
+        // Who wakes may hear of the address before it hears that the Service is gone, and records it once more, for as long as
+        // it takes to hear that: the placeholder has the address all the while.
+        assert!([1, 2].contains(&history.len()), "{claim}: {history:#?}");
+        assert!(history.iter().all(|line| line.uid == uid && line.until.is_some()), "{claim}: {history:#?}");
     }
     second.stop().await;
     stage.clear_thieves().await;
