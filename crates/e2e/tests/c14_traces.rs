@@ -210,11 +210,15 @@ async fn there_and_back(stage: &Stage, number: u32) -> String {
 /// The same by grpc.
 #[test]
 fn c14_traces_by_grpc() {
-    GRPC.run(grpc(), async |rig| {
+    by_grpc(async |rig| {
         flagship(rig, &rig.stage("traces-grpc", 2).await).await;
     });
 }
 
-fn grpc() -> Setup {
-    Setup { traces: Some(Traces::Grpc), ..Setup::proxied() }
+/// Runs a test on the control plane whose controllers send their traces by grpc.
+fn by_grpc(test: impl AsyncFnOnce(&Rig)) {
+    GRPC.run(Setup { traces: Some(Traces::Grpc), ..Setup::proxied() }, async |rig| {
+        rig.mend().await;
+        test(rig).await;
+    });
 }

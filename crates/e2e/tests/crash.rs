@@ -206,13 +206,7 @@ async fn kill_after_each_write<F: Flow>(rig: &Rig, flow: &F) {
     let started = Instant::now();
     let victim = rig.process(F::VICTIM);
     let proxy = rig.proxy(F::VICTIM).unwrap();
-    // An earlier test may have failed with a controller dead.
-    for controller in [Controller::Core, Controller::Driver] {
-        if !rig.process(controller).is_running() {
-            rig.revive(controller).await;
-        }
-    }
-    proxy.reset();
+    rig.mend().await;
     let prepare = async |k: usize| {
         flow.prepare(rig.stage_dual(&format!("{}-{k}", F::NAME), F::ADDRESSES, F::SIXES).await).await
     };

@@ -29,18 +29,7 @@ const EVENTS: usize = 4;
 fn on_own(test: impl AsyncFnOnce(&Rig)) {
     // An API server that starts knows no roles for a moment.
     OWN.run_though_denied(Setup { metallb: Pace::AsReleased, ..Setup::proxied() }, async |rig| {
-        // An earlier test may have failed amid its fault.
-        for part in [Part::Etcd, Part::Apiserver, Part::ControllerManager, Part::Metallb] {
-            let process = rig.cluster.process(part).unwrap();
-            if process.is_running() {
-                process.resume().unwrap();
-            } else {
-                rig.cluster.start_part(part).await.unwrap();
-            }
-        }
-        for controller in [Controller::Core, Controller::Driver] {
-            rig.proxy(controller).unwrap().reset();
-        }
+        rig.mend().await;
         let pids = pids(rig);
         test(rig).await;
         assert_eq!(self::pids(rig), pids, "a controller ended, or was started again");

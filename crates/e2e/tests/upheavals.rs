@@ -18,20 +18,7 @@ static OWN: Own = Own::new("upheavals");
 pub(crate) fn on_own(test: impl AsyncFnOnce(&Rig)) {
     // An API server that starts knows no roles for a moment.
     OWN.run_though_denied(Setup::proxied(), async |rig| {
-        // An earlier test may have failed amid its upheaval.
-        for part in [Part::Etcd, Part::Apiserver, Part::ControllerManager, Part::Metallb] {
-            if !rig.cluster.process(part).unwrap().is_running() {
-                rig.cluster.start_part(part).await.unwrap();
-            }
-        }
-        for controller in [Controller::Core, Controller::Driver] {
-            if rig.process(controller).is_running() {
-                rig.process(controller).resume().unwrap();
-            } else {
-                rig.revive(controller).await;
-            }
-        }
-        rig.proxy(Controller::Driver).unwrap().reset();
+        rig.mend().await;
         test(rig).await;
     });
 }

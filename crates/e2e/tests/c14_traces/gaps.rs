@@ -4,14 +4,14 @@ use api::address::{HandoffDirection, HandoffMode};
 use serde_json::json;
 
 use super::seen::{LOST_BY_SERVICE, Seen};
-use super::{GRPC, assert_is_of, grpc, handoff};
+use super::{assert_is_of, by_grpc, handoff};
 use crate::rig;
 
 /// The API server takes the IP off a Service that is turned into a `ClusterIP`: the trace shows the wait until MetalLB gave
 /// it to the hold, and its root the ledger's figure, which is not 0.
 #[test]
 fn c14_the_trace_says_how_long_nobody_had_the_address() {
-    GRPC.run(grpc(), async |rig| {
+    by_grpc(async |rig| {
         let stage = rig.stage("traces-gap", 2).await;
         stage.claim("web-ip").await;
         let ip = stage.bound("web-ip").await;

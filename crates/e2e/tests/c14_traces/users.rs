@@ -6,7 +6,7 @@ use devcluster::Jaeger;
 use serde_json::json;
 
 use super::seen::{self, ASSOCIATED, RESERVED, Span};
-use super::{ASSOCIATE, GRPC, grpc, handoff};
+use super::{ASSOCIATE, by_grpc, handoff};
 use crate::rig::{self, Stage};
 
 const TRACE: &str = "5bf92f3577b34da6a3ce929d0e0e4736";
@@ -34,7 +34,7 @@ async fn claim(stage: &Stage, name: &str, annotation: &str, traceparent: &str) -
 /// Claim and Service carry the user's context: one trace, the user's, has both trees below the user's span.
 #[test]
 fn c14_a_users_trace_goes_on_in_both_controllers() {
-    GRPC.run(grpc(), async |rig| {
+    by_grpc(async |rig| {
         let jaeger = rig.jaeger.as_ref().unwrap();
         let stage = rig.stage("traces-user", 1).await;
         let traceparent = format!("00-{TRACE}-{SPAN}-01");
@@ -61,7 +61,7 @@ fn c14_a_users_trace_goes_on_in_both_controllers() {
 /// Who does not record their trace gets one of ours, with a link to theirs.
 #[test]
 fn c14_a_users_trace_that_is_not_sampled_is_linked() {
-    GRPC.run(grpc(), async |rig| {
+    by_grpc(async |rig| {
         let jaeger = rig.jaeger.as_ref().unwrap();
         let stage = rig.stage("traces-linked", 1).await;
         let traceparent = format!("00-{UNSAMPLED}-{SPAN}-00");

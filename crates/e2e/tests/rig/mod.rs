@@ -40,7 +40,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use devcluster::proxy::Proxy;
 use devcluster::{
-    Cluster, Controller, Controllers, Dashboard, DashboardOptions, Jaeger, Process, RunOptions,
+    Cluster, Controller, Controllers, Dashboard, DashboardOptions, Jaeger, Part, Process, RunOptions,
 };
 use tokio::runtime::Runtime;
 use tokio::sync::{OnceCell, Semaphore, SemaphorePermit, watch};
@@ -260,6 +260,23 @@ impl Rig {
     /// Starts a controller that was killed or stopped, and waits until it is ready again.
     pub async fn revive(&self, controller: Controller) {
         self.cluster.start_part(controller.part()).await.unwrap();
+    }
+
+    /// Everybody runs, and the proxies let everything through: an earlier test may have failed amid its upheaval.
+    pub async fn mend(&self) {
+        let plane = [Part::Etcd, Part::Apiserver, Part::ControllerManager, Part::Metallb];
+        let plane = plane.iter().map(AsRef::as_ref);
+        for part in plane.chain([Controller::Core, Controller::Driver].map(Controller::part)) {
+            let process = self.cluster.process(part).unwrap();
+            if process.is_running() {
+                process.resume().unwrap();
+            } else {
+                self.cluster.start_part(part).await.unwrap();
+            }
+        }
+        for proxy in [&self.core_proxy, &self.driver_proxy].into_iter().flatten() {
+            proxy.reset();
+        }
     }
 
     /// Who asked the API server for what.
