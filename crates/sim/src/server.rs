@@ -113,9 +113,6 @@ impl Server {
             return Err(Refusal::Stale(format!("{reference} already exists")));
         }
         let namespace = reference.namespace.clone().unwrap_or_default();
-        if reference.kind == Kind::Service && self.full_namespaces.contains(&namespace) {
-            return Err(Refusal::Refused("exceeded quota: services.loadbalancers".to_owned()));
-        }
         if self.ending_namespaces.contains(&namespace) && reference.kind != Kind::Event {
             return Err(Refusal::Refused(format!("namespace {namespace} is being terminated")));
         }
@@ -137,6 +134,7 @@ impl Server {
         }
         if reference.kind == Kind::Service {
             defaults::service(None, &mut value, !self.without_v6).map_err(Refusal::Refused)?;
+            self.count(&namespace, None, &value)?;
         } else {
             if reference.kind == Kind::Namespace {
                 value["metadata"]["labels"]["kubernetes.io/metadata.name"] = json!(reference.name);
@@ -200,6 +198,7 @@ impl Server {
             defaults::service_status(&new).map_err(Refusal::Refused)?;
         } else {
             defaults::service(Some(&old), &mut new, !self.without_v6).map_err(Refusal::Refused)?;
+            self.count(reference.namespace.as_deref().unwrap_or_default(), Some(&old), &new)?;
         }
         if new == old {
             return Ok(Answer::Object(self.objects[reference].object.clone()));
@@ -211,6 +210,15 @@ impl Server {
             return Ok(self.remove(reference, new));
         }
         Ok(Answer::Object(self.put(reference.clone(), new)))
+    }
+
+    /// The quota: on what is made, and on what becomes a load balancer.
+    fn count(&self, namespace: &str, old: Option<&Value>, new: &Value) -> Result<(), Refusal> {
+        let is_one = |service: &Value| service["spec"]["type"] == "LoadBalancer";
+        if is_one(new) && !old.is_some_and(is_one) && self.full_namespaces.contains(namespace) {
+            return Err(Refusal::Refused("exceeded quota: services.loadbalancers".to_owned()));
+        }
+        Ok(())
     }
 
     pub fn delete(&mut self, reference: &Ref, precondition: Precondition<'_>) -> Result<Answer, Refusal> {

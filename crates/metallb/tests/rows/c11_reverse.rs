@@ -6,7 +6,7 @@ use kube::ResourceExt;
 use rstest::rstest;
 use serde_json::{Value, json};
 
-use crate::world::build::{IP, IP6, Setup, claim, claim_ref, service, service_ref, web};
+use crate::world::build::{HOME, IP, IP6, Setup, address_ref, claim, claim_ref, service, service_ref, web};
 use crate::world::{Pace, World, crash};
 
 /// A world in which `web` has the addresses of `web-ip`.
@@ -44,6 +44,26 @@ fn annotation_off(world: &mut World) {
 
 fn service_off(world: &mut World) {
     world.delete(&service_ref("web"));
+}
+
+/// A quota that the placeholder would be beyond is told in its words; the Service keeps the address until there is room.
+#[rstest]
+fn c11_162_a_quota_is_told_on_the_address_and_the_service_keeps_it(
+    #[values(false, true)] crowded: bool,
+    #[values(annotation_off, service_off)] act: fn(&mut World),
+) {
+    for pace in [Pace::Eager, Pace::Lazy, Pace::Shuffled(1)] {
+        let mut world = associated(&Setup::default().among(crowded), json!({}))(pace);
+        world.server.full_namespaces.insert(HOME.to_owned());
+        act(&mut world);
+        world.settle();
+        assert_eq!(world.shows("web"), [IP], "{}", world.last_words(60));
+        let note = world.told_once(&address_ref("ip-192-0-2-0"), "PlaceholderRefused");
+        assert!(note.contains("exceeded quota"), "{note}");
+        world.server.full_namespaces.clear();
+        world.pass(600);
+        world.assert_held(IP);
+    }
 }
 
 pub fn every_mark_off(world: &mut World) {
