@@ -13,10 +13,11 @@ use kube::ResourceExt;
 use plan::{Action, Event, Guard, Moment, Object, Plan, Target};
 use serde_json::json;
 
+use super::Unit;
 use super::ledger::Edit;
 use super::placeholder::{self, Beside, Wish};
+use super::trace::{self, Trace};
 use super::unholdable::is_unholdable;
-use super::{Unit, trace};
 use crate::index::{Failure, Index};
 use crate::parse::service::{View, is_our_key, sharing_key};
 
@@ -268,6 +269,23 @@ pub(super) fn arm(
     };
     let refused = Some(Guard { event: refused(address) });
     plan.push(Action::Create { object: placeholder::make(index, wish).into(), refused });
+}
+
+/// Creates the placeholder to which an address is on its way back, unless one that lingers has its name.
+pub(super) fn arm_again(
+    index: &Index,
+    unit: &Unit,
+    address: &Arc<IPAddress>,
+    key: &str,
+    beside: Beside,
+    trace: Option<&Trace>,
+    plan: &mut Plan,
+) {
+    if placeholder::in_the_way(address, &index.placeholders_of(&address.key())).is_none() {
+        let beside = Beside { trace: trace.map(|trace| trace.operation.context), ..beside };
+        arm(index, unit, address, key, Some(beside), plan);
+        plan.actions.extend(trace.map(|trace| trace.step("hold.arm", address.key().as_str())));
+    }
 }
 
 /// What is told when the API server will not have a placeholder.

@@ -21,7 +21,7 @@ use kube::ResourceExt;
 use plan::{Action, Moment, Object, Plan};
 
 use super::Unit;
-use super::address::arm;
+use super::address::arm_again;
 use super::ledger::{Edit, HANDING_OVER, is_under_way};
 use super::marks::{banish, dress, ips, is_pin_ours, is_pinned, our_key};
 use super::placeholder::{self, Beside};
@@ -176,13 +176,8 @@ pub(super) fn reverse(
         let holds = index.placeholders_of(&address.key());
         let Some(hold) = holds.iter().find(|hold| !hold.is_deleting()) else {
             ready = false;
-            if placeholder::in_the_way(address, &holds).is_none() {
-                let context = trace.as_ref().map(|trace| trace.operation.context);
-                let made = Beside { started: Some(moment.now), trace: context, ..Beside::default() };
-                arm(index, unit, address, &sharing_key(moment.entropy), Some(made), plan);
-                plan.actions
-                    .extend(trace.as_ref().map(|trace| trace.step("hold.arm", address.key().as_str())));
-            }
+            let made = Beside { started: Some(moment.now), ..Beside::default() };
+            arm_again(index, unit, address, &sharing_key(moment.entropy), made, trace.as_ref(), plan);
             continue;
         };
         if address.ip().is_ok_and(|ip| hold.ingress().contains(&ip)) {

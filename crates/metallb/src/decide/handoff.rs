@@ -22,7 +22,7 @@ use kube::ResourceExt;
 use plan::{Action, Event, Moment, Object, Plan};
 use serde_json::json;
 
-use super::address::{arm, refused};
+use super::address::{arm_again, refused};
 use super::ledger::{Edit, is_under_way};
 use super::marks::{banish, dress, foreign_key, ips, is_pin_ours, is_pinned, our_key, undress};
 use super::placeholder::{self, Beside};
@@ -101,7 +101,8 @@ fn pin(
         .flat_map(|address| {
             index.placeholders_of(&address.key()).into_iter().map(move |hold| (address, hold))
         })
-        .filter(|(_, hold)| !hold.is_deleting())
+        // Somebody's finalizer may keep one that is being deleted, with the address.
+        .filter(|(address, hold)| !hold.is_deleting() || shows(hold, address))
         .collect();
     let beside = Beside::of(service);
     // MetalLB looks again at a Service it refused when a key changes, not when a port does: with the port
@@ -328,17 +329,11 @@ pub(super) fn reverse(
         let holds = index.placeholders_of(&address.key());
         let Some(hold) = holds.iter().find(|hold| !hold.is_deleting()) else {
             ready = false;
-            if placeholder::in_the_way(address, &holds).is_none() {
-                let context = trace.as_ref().map(|trace| trace.operation.context);
-                let beside =
-                    Beside { started: Some(moment.now), trace: context, unseen, ..Beside::of(service) };
-                arm(index, unit, address, &key, Some(beside), plan);
-                plan.actions
-                    .extend(trace.as_ref().map(|trace| trace.step("hold.arm", address.key().as_str())));
-            }
+            let beside = Beside { started: Some(moment.now), unseen, ..Beside::of(service) };
+            arm_again(index, unit, address, &key, beside, trace.as_ref(), plan);
             continue;
         };
-        let assigned = address.ip().is_ok_and(|ip| hold.ingress().contains(&ip));
+        let assigned = shows(hold, address);
         // One that shares already has the IP for good: to change its shape now could only lose it.
         if !(unseen || assigned && hold.sharing_key() == Some(&key))
             && let Some(body) = placeholder::mend(index, hold, address, &key, Some(&Beside::of(service)))
@@ -368,6 +363,9 @@ pub(super) fn reverse(
 
 /// Whether a placeholder shows the address.
 pub(super) fn is_assigned(index: &Index, address: &IPAddress) -> bool {
-    let shows = |hold: &Arc<Service>| address.ip().is_ok_and(|ip| hold.ingress().contains(&ip));
-    index.placeholders_of(&address.key()).iter().any(|hold| !hold.is_deleting() && shows(hold))
+    index.placeholders_of(&address.key()).iter().any(|hold| !hold.is_deleting() && shows(hold, address))
+}
+
+fn shows(hold: &Service, address: &IPAddress) -> bool {
+    address.ip().is_ok_and(|ip| hold.ingress().contains(&ip))
 }

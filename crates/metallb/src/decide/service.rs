@@ -232,7 +232,7 @@ fn elect(
             refuse(&object, &name, &addresses, &words, plan);
             continue;
         }
-        taken = Some(name);
+        taken = Some(name.clone());
         // The hold must be in place before it is handed on: until then the Service waits. One that has the address
         // already needs none: somebody edited the ledger. Where no placeholder is admitted there is none to wait for.
         let is_ready = |address: &Arc<IPAddress>| {
@@ -242,9 +242,23 @@ fn elect(
         };
         if addresses.iter().all(is_ready) {
             chosen = Some((service, addresses.clone()));
+        } else if let Some(words) = addresses.iter().find_map(|address| lingering(index, address)) {
+            refuse(&object, &name, &addresses, &words, plan);
         }
     }
     chosen
+}
+
+/// What is to be done about the hold of an address that somebody's finalizer keeps from going, with the address.
+fn lingering(index: &Index, address: &IPAddress) -> Option<String> {
+    let ip = address.ip().ok()?;
+    let holds = index.placeholders_of(&address.key());
+    let hold = holds.iter().find(|hold| hold.is_deleting() && hold.ingress().contains(&ip))?;
+    Some(format!(
+        "placeholder {} still has {ip} and is being deleted; take its finalizers off ({})",
+        View::key(&**hold),
+        hold.finalizers().join(", ")
+    ))
 }
 
 /// Whether the Service shows the address, and nobody else does.
@@ -260,7 +274,9 @@ fn is_held(index: &Index, address: &IPAddress) -> bool {
     let ip = address.ip().ok();
     address.associated_to().is_none()
         && index.placeholders_of(&address.key()).iter().any(|placeholder| {
-            !placeholder.is_deleting() && ip.is_some_and(|ip| placeholder.ingress().contains(&ip))
+            // Kept from going by somebody's finalizer it can still share what it has, but not go first.
+            (!placeholder.is_deleting() || !index.config.gap)
+                && ip.is_some_and(|ip| placeholder.ingress().contains(&ip))
         })
 }
 

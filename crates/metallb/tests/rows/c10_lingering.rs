@@ -6,6 +6,7 @@ use rstest::rstest;
 use serde_json::json;
 use sim::users::made_cluster_ip;
 
+use super::c11_gap::gap;
 use crate::world::build::{HOME, IP, IP6, Setup, home_ref, pool_ref, service_ref, web};
 use crate::world::look::condition;
 use crate::world::{Pace, World, crash};
@@ -82,6 +83,43 @@ fn c11_158_a_hold_that_lingers_ends_its_handoff() {
         },
         |world| world.assert_held(IP),
     );
+}
+
+/// A hold that lingers with the address hands it over as any other.
+#[test]
+fn c11_160_a_hold_that_lingers_hands_over() {
+    crash::everywhere(
+        &alone(),
+        |world| {
+            let name = keep(world);
+            world.delete(&home_ref(&name));
+            world.settle();
+            assert_eq!(shows(world, &name), [IP]);
+            world.create(web("web-ip"));
+            world.settle();
+            world.assert_associated("web", &[IP]);
+            assert!(shows(world, &name).is_empty());
+            world.patch(&home_ref(&name), json!({ "metadata": { "finalizers": null } }));
+        },
+        |world| world.assert_associated("web", &[IP]),
+    );
+}
+
+/// Where nothing shares, it would have to go first: the Service is told who keeps it.
+#[test]
+fn c11_161_in_gap_mode_the_service_is_told_which_hold_lingers() {
+    let mut world = gap(alone()).world(Pace::Eager);
+    let name = keep(&mut world);
+    world.delete(&home_ref(&name));
+    world.create(web("web-ip"));
+    world.settle();
+    assert_eq!(shows(&world, &name), [IP]);
+    let words = world.told_once(&service_ref("web"), "AssociationRejected");
+    assert!(words.contains(&name) && words.contains("example.org/keep"), "{words}");
+    world.law.gap = true;
+    world.patch(&home_ref(&name), json!({ "metadata": { "finalizers": null } }));
+    world.settle();
+    world.assert_associated("web", &[IP]);
 }
 
 /// MetalLB has nothing to say of a hold that somebody made a `ClusterIP` amid a handoff: nobody waits for it.
