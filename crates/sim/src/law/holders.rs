@@ -118,9 +118,13 @@ pub fn is_own(env: &Env, address: &IPAddress, holder: &ServiceKey) -> bool {
 
 /// Whether the driver reserved the address for the claim that it is bound to: then its placeholder had it first.
 pub fn is_reserved(server: &Server, address: &IPAddress) -> bool {
-    let claim = address.spec.claim_ref.as_ref().and_then(|to| server.get(&Ref::claim(&to.key())));
+    let Some(bound) = &address.spec.claim_ref else { return false };
+    let claim = server.get(&Ref::claim(&bound.key()));
+    // Another may have come by the name of the one that it was adopted for.
     let asks_for_any = |claim: &IPAddressClaim| {
-        claim.spec.address_name.is_none() && !claim.annotations().contains_key(driver::ADOPTED)
+        bound.uid.as_ref().is_none_or(|uid| claim.metadata.uid.as_ref() == Some(uid))
+            && claim.spec.address_name.is_none()
+            && !claim.annotations().contains_key(driver::ADOPTED)
     };
     address.spec.source.from_class.is_some()
         && matches!(claim, Some(Object::Claim(claim)) if asks_for_any(claim))

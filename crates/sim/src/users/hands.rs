@@ -13,6 +13,7 @@ use super::apply::{
 };
 use super::objects::{self, address_name, lurker_key, pool_ref, service_key};
 use super::tamper;
+use crate::metallb::ingress;
 use crate::world::env::Env;
 
 /// Does it, and excuses what it breaks.
@@ -221,8 +222,10 @@ pub fn excuse_half_shared(env: &mut Env, key: &api::ServiceKey) {
 
 pub fn excuse_every_address(env: &mut Env, why: &'static str) {
     let there = env.server.all(Kind::Address).map(|object| api::AddressName::new(object.reference().name));
-    // One may just be about to be entered.
-    let to_come = env.named_ips.iter().map(|ip| address_name(ip));
+    // One may just be about to be entered, or to be recorded.
+    let named = env.named_ips.iter().cloned();
+    let shown = tamper::placeholders(env).into_iter().flat_map(|one| ingress(&one));
+    let to_come = named.chain(shown).map(|ip| address_name(&ip));
     for name in there.chain(to_come).collect::<Vec<_>>() {
         env.law.excuse(name, why);
     }
