@@ -22,6 +22,7 @@ use plan::{Action, Moment, Object, Plan};
 
 use super::Unit;
 use super::address::arm_again;
+use super::handoff::shows;
 use super::ledger::{Edit, HANDING_OVER, is_under_way};
 use super::marks::{banish, dress, ips, is_pin_ours, is_pinned, our_key};
 use super::placeholder::{self, Beside};
@@ -180,7 +181,7 @@ pub(super) fn reverse(
             arm_again(index, unit, address, &sharing_key(moment.entropy), made, trace.as_ref(), plan);
             continue;
         };
-        if address.ip().is_ok_and(|ip| hold.ingress().contains(&ip)) {
+        if shows(hold, address) {
             continue;
         }
         let key = our_key(hold).map_or_else(|| sharing_key(moment.entropy), str::to_owned);

@@ -361,11 +361,12 @@ pub(super) fn reverse(
     }
 }
 
-/// Whether a placeholder shows the address.
+/// Whether a placeholder that stays shows the address.
 pub(super) fn is_assigned(index: &Index, address: &IPAddress) -> bool {
     index.placeholders_of(&address.key()).iter().any(|hold| !hold.is_deleting() && shows(hold, address))
 }
 
-fn shows(hold: &Service, address: &IPAddress) -> bool {
+/// Whether this placeholder shows the address.
+pub(super) fn shows(hold: &Service, address: &IPAddress) -> bool {
     address.ip().is_ok_and(|ip| hold.ingress().contains(&ip))
 }

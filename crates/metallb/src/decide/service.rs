@@ -240,9 +240,10 @@ fn elect(
                 || has_alone(index, &service, address)
                 || unholdable::is_with_nobody(index, address)
         };
-        if addresses.iter().all(is_ready) {
+        let mut unready = addresses.iter().filter(|address| !is_ready(address)).peekable();
+        if unready.peek().is_none() {
             chosen = Some((service, addresses.clone()));
-        } else if let Some(words) = addresses.iter().find_map(|address| lingering(index, address)) {
+        } else if let Some(words) = unready.find_map(|address| lingering(index, address)) {
             refuse(&object, &name, &addresses, &words, plan);
         }
     }
@@ -251,12 +252,12 @@ fn elect(
 
 /// What is to be done about the hold of an address that somebody's finalizer keeps from going, with the address.
 fn lingering(index: &Index, address: &IPAddress) -> Option<String> {
-    let ip = address.ip().ok()?;
     let holds = index.placeholders_of(&address.key());
-    let hold = holds.iter().find(|hold| hold.is_deleting() && hold.ingress().contains(&ip))?;
+    let hold = holds.iter().find(|hold| hold.is_deleting() && handoff::shows(hold, address))?;
     Some(format!(
-        "placeholder {} still has {ip} and is being deleted; take its finalizers off ({})",
+        "placeholder {} still has {} and is being deleted; take its finalizers off ({})",
         View::key(&**hold),
+        address.spec.address,
         hold.finalizers().join(", ")
     ))
 }
@@ -271,13 +272,13 @@ fn has_alone(index: &Index, service: &Service, address: &IPAddress) -> bool {
 }
 
 fn is_held(index: &Index, address: &IPAddress) -> bool {
-    let ip = address.ip().ok();
+    // Kept from going by somebody's finalizer it can still share what it has, but not go first.
+    let can_let_go = |hold: &Service| !hold.is_deleting() || !index.config.gap;
     address.associated_to().is_none()
-        && index.placeholders_of(&address.key()).iter().any(|placeholder| {
-            // Kept from going by somebody's finalizer it can still share what it has, but not go first.
-            (!placeholder.is_deleting() || !index.config.gap)
-                && ip.is_some_and(|ip| placeholder.ingress().contains(&ip))
-        })
+        && index
+            .placeholders_of(&address.key())
+            .iter()
+            .any(|hold| can_let_go(hold) && handoff::shows(hold, address))
 }
 
 /// Why the claim cannot serve any Service: reason and sentence of the event.

@@ -1,13 +1,13 @@
 //! Contract §10, §11: placeholders that somebody keeps from going, and such as can never hold what they are labelled with.
 
-use api::wellknown::{driver, metallb as names};
+use api::wellknown::{CLAIM, driver, metallb as names};
 use kube::ResourceExt;
 use rstest::rstest;
 use serde_json::json;
 use sim::users::made_cluster_ip;
 
 use super::c11_gap::gap;
-use crate::world::build::{HOME, IP, IP6, Setup, home_ref, pool_ref, service_ref, web};
+use crate::world::build::{HOME, IP, IP6, Setup, home_ref, pool_ref, service, service_ref, web};
 use crate::world::look::condition;
 use crate::world::{Pace, World, crash};
 
@@ -120,6 +120,27 @@ fn c11_161_in_gap_mode_the_service_is_told_which_hold_lingers() {
     world.patch(&home_ref(&name), json!({ "metadata": { "finalizers": null } }));
     world.settle();
     world.assert_associated("web", &[IP]);
+}
+
+/// A Service that waits for the hold of its other address is not sent to take finalizers off the one that could share.
+#[test]
+fn c11_163_a_hold_that_lingers_is_not_blamed_for_another() {
+    let mut world = Setup { contended: false, ..Setup::dual() }.world(Pace::Eager);
+    let name = keep(&mut world);
+    world.delete(&home_ref(&name));
+    world.law.gap = true;
+    world.server.full_namespaces.insert(HOME.to_owned());
+    let other = world.hold(IP6).name_any();
+    world.delete(&home_ref(&other));
+    let both = json!({ "ipFamilies": ["IPv4", "IPv6"], "ipFamilyPolicy": "RequireDualStack" });
+    world.create(service("web", json!({ CLAIM: "web-ip" }), both));
+    world.settle();
+    assert_eq!(shows(&world, &name), [IP]);
+    assert!(world.holders(IP6).is_empty());
+    assert_eq!(world.told(&service_ref("web"), "AssociationRejected"), Vec::<String>::new());
+    world.server.full_namespaces.clear();
+    world.pass(600);
+    world.assert_associated("web", &[IP, IP6]);
 }
 
 /// MetalLB has nothing to say of a hold that somebody made a `ClusterIP` amid a handoff: nobody waits for it.
